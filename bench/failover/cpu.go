@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostName is this program among processes: the host with its clients, and the watch of the owners.
+// hostName names this program among the processes: the host with its clients, and the watch of the owners.
 const hostName = "host"
 
-// usage is the processor time that each process has taken so far.
+// usage is the processor time of each process so far.
 type usage map[string]time.Duration
 
-// usage of all processes that run.
+// usage returns that of all running processes.
 func (b *bench) usage() usage {
 	all := usage{}
 	note := func(name string, pid int) {
-		if took, err := processorTime(pid); err == nil { // else it has ended meanwhile
+		if took, err := processorTime(pid); err == nil { // otherwise it has ended meanwhile
 			all[name] = took
 		}
 	}
@@ -31,7 +31,8 @@ func (b *bench) usage() usage {
 	return all
 }
 
-// processorTime of all threads of a process, including ended ones, to the nanosecond; /proc has it in hundredths of a second.
+// processorTime returns the time of all threads of a process, including ended ones, in nanoseconds; /proc has hundredths of a
+// second.
 func processorTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED; the clock's number is how the kernel encodes a process's (clock_getcpuclockid)
 	var at unix.Timespec
@@ -41,7 +42,7 @@ func processorTime(pid int) (time.Duration, error) {
 	return time.Duration(at.Nano()), nil
 }
 
-// since says how much each process has taken since it had taken `before`, in seconds; those that ran at both times.
+// since returns the time of each process since `before`, in seconds, for those that ran at both times.
 func (u usage) since(before usage) map[string]float64 {
 	took := map[string]float64{}
 	for name, now := range u {

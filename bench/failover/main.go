@@ -1,6 +1,6 @@
-// Command failover measures how long a host's I/O stands still when a gateway is killed, when a volume is moved as
-// planned, and when a node is lost: the longest gap between acknowledged operations around the fault, as an initiator in
-// user space sees it that changes path on RST, with one LUN and with many. `make bench-failover` runs it on a cluster of its own.
+// Command failover measures how long a host's I/O stops when a gateway is killed, when a volume is moved as planned, and when a
+// node is lost. It measures the longest gap between acknowledged operations around the fault, from an initiator in user space
+// that changes path on RST, with one LUN and with many. `make bench-failover` runs it on a separate cluster.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 // settings of a run.
 type settings struct {
 	programs, results, out, generator string
-	// ceph is tests/lib/mini-ceph, where the volumes shall live in a real Ceph; empty: in a directory.
+	// ceph is tests/lib/mini-ceph if the volumes are in a real Ceph; empty: in a directory.
 	ceph string
-	// first is how often each fault is done with the first number of LUNs, others with the other ones.
+	// first are the numbers of faults with the first number of LUNs, others with the other ones.
 	first, others   counts
 	luns            string
 	watched         int
@@ -80,7 +80,7 @@ func run(s settings, also string) (err error) {
 	if err != nil {
 		return err
 	}
-	// A run that fails reports what it measured.
+	// A failed run reports its measurements.
 	defer func() { err = errors.Join(err, file.Report(s.out, name), file.Close()) }()
 	if err := errors.Join(file.Facts(map[string]any{"storage": storage}), elsewhere(also, file)); err != nil {
 		return err

@@ -20,13 +20,13 @@ const (
 	faultTime    = 60 * time.Second // until I/O must go on after a fault
 	silenceLimit = 5 * time.Second  // the initiator's own detection of a silent path
 	share        = 80               // percent of an even share that each gateway owns before a fault
-	// The control plane finds so many nodes dead within a window, and waits with the next (DESIGN R1): over Ceph each gateway
-	// is a node of its own, and faults keep to that.
+	// The control plane declares at most this number of nodes dead within a window, and delays the next one (DESIGN R1). With
+	// Ceph each gateway is a separate node, and faults respect the limit.
 	deadNodes   = 2
 	deathWindow = 30 * time.Second
 )
 
-// bench is a cluster and a host on it.
+// bench is a cluster and a host.
 type bench struct {
 	settings
 	*cluster.Cluster
@@ -38,8 +38,8 @@ type bench struct {
 	report  func(record) error
 }
 
-// sample are the LUNs to watch, at most so many, spread over all of them; LUN 0, whose owner is struck, is the first. Of the others the
-// control plane says whom they belong to.
+// sample returns the LUNs to watch, at most `watched`, spread over all of them. LUN 0, whose owner is affected, is the first. The
+// control plane reports the owners of the others.
 func sample(luns, watched int) []uint16 {
 	count := min(luns, watched)
 	all := make([]uint16, count)
@@ -49,7 +49,7 @@ func sample(luns, watched int) []uint16 {
 	return all
 }
 
-// measure does all faults with so many LUNs, and reports each at once.
+// measure executes all faults with this number of LUNs, and reports each at once.
 func measure(ctx context.Context, s settings, luns int, times counts, report func(record) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,11 +114,11 @@ func (b *bench) faults(ctx context.Context, times counts) error {
 	return nil
 }
 
-// fault strikes the owner of LUN 0; mend, which may be nil, makes the cluster whole again.
+// fault affects the owner of LUN 0. It returns a function that restores the cluster, which may be nil.
 type fault func(ctx context.Context, owner int) (mend func() error, err error)
 
-// whole waits until nothing is left of what was before: all gateways serve and have their share of the LUNs again, all
-// LUNs have owners, all paths are up.
+// whole waits until no effect of earlier faults remains: all gateways serve and have their share of the LUNs again, all LUNs have
+// owners, and all paths are up.
 func (b *bench) whole(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
@@ -137,7 +137,7 @@ func (b *bench) whole(ctx context.Context) error {
 	return b.host.WaitPaths(ctx, len(b.host.Paths))
 }
 
-// one does one fault, and waits until I/O of all LUNs that it struck goes on and is calm.
+// one executes one fault, and waits until I/O of all affected LUNs continues and is calm.
 func (b *bench) one(ctx context.Context, kind string, fault fault) (record, error) {
 	if err := b.whole(ctx); err != nil {
 		return record{}, err
@@ -170,7 +170,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 		cancel()
 	}
 	took := b.usage().since(before)
-	for process := range calm { // as much time as the fault took
+	for process := range calm { // for the duration of the fault
 		calm[process] *= time.Since(began).Seconds() / b.calm.Seconds()
 	}
 	for _, p := range probes {
@@ -188,7 +188,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	return r, err
 }
 
-// mayDie waits until the control plane takes another node for dead at once, and counts it.
+// mayDie waits until the control plane may declare another node dead at once, and counts it.
 func (b *bench) mayDie(ctx context.Context, kind string) error {
 	if b.ceph == "" || kind == move {
 		return nil
@@ -199,12 +199,12 @@ func (b *bench) mayDie(ctx context.Context, kind string) error {
 		}
 		b.deaths = b.deaths[1:]
 	}
-	// The verdict comes later than the fault: a node loss takes the initiator's own detection and longer.
+	// The node is declared dead later than the fault: a node loss takes the initiator's own detection and longer.
 	b.deaths = append(b.deaths, time.Now().Add(b.calm+silenceLimit))
 	return nil
 }
 
-// struck is the owner of LUN 0, and the volumes that the fault will concern: all that it owns, or that one.
+// struck returns the owner of LUN 0, and the volumes that the fault will affect: all that it owns, or only that one.
 func (b *bench) struck(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
 	owner, err := b.Owner(ctx, 0)
 	if err != nil {
@@ -225,7 +225,7 @@ func (b *bench) struck(ctx context.Context, kind string) (int, map[string]cluste
 	return owner, struck, nil
 }
 
-// summary of what the probes saw; last is when the control plane had an owner for every volume that was struck.
+// summary combines the probes' measurements; last is the time at which the control plane had an owner for every affected volume.
 func summary(kind string, luns int, began, last time.Time, struck map[string]cluster.Ownership, probes []*probe) record {
 	r := record{Kind: kind, LUNs: luns, Struck: len(struck), All: max(0, last.Sub(began).Seconds())}
 	for _, p := range probes {
@@ -246,7 +246,7 @@ func summary(kind string, luns int, began, last time.Time, struck map[string]clu
 	return r
 }
 
-// takeovers say how long each volume struck took from the moment its owner began to be shut out until the next one served it.
+// takeovers returns, for each affected volume, the time from the start of its owner's fence until the next owner served it.
 func takeovers(now, struck map[string]cluster.Ownership, began time.Time) []float64 {
 	var all []float64
 	for name := range struck {
@@ -266,8 +266,8 @@ func (b *bench) move(ctx context.Context, owner int) (func() error, error) {
 	return nil, b.Move(ctx, 0, (owner+1)%gateways)
 }
 
-// cut pulls every cable of the owner's node. What stands in its way to come back is started again: whoever took over may
-// have killed it (DESIGN R2, local).
+// cut cuts every link of the owner's node. When the links are restored, it starts the gateway again if necessary, because the
+// gateway that took over may have killed it (DESIGN R2, local).
 func (b *bench) cut(_ context.Context, owner int) (func() error, error) {
 	var undo []func() error
 	var failed error

@@ -15,16 +15,16 @@ import (
 
 const (
 	blockSize = 512
-	clients   = 16                   // on all watched LUNs together, the same for any number of LUNs; half of them read
-	think     = 2 * time.Millisecond // between a client's operations: who measures leaves the processors to what is measured
+	clients   = 16                   // on all watched LUNs together, independent of their number; half of them read
+	think     = 2 * time.Millisecond // between a client's operations: the measurement must leave the processors to the measured processes
 )
 
-// probe keeps a few operations on one LUN under way and notes when each was acknowledged.
+// probe keeps a few operations on one LUN in flight, and records when each was acknowledged.
 type probe struct {
 	host *host.Multipath
 	lun  uint16
 	mu   sync.Mutex
-	// acknowledged in order, each with how long it took.
+	// acknowledged operations in order, each with its duration.
 	acknowledged []acknowledged
 	errors       int
 	retries      int
@@ -35,7 +35,7 @@ type acknowledged struct {
 	took time.Duration
 }
 
-// run acts with so many clients until ctx ends.
+// run runs this number of clients until ctx ends.
 func (p *probe) run(ctx context.Context, clients int) {
 	var all sync.WaitGroup
 	for i := range clients {
@@ -48,7 +48,7 @@ func (p *probe) run(ctx context.Context, clients int) {
 					command = host.Write(p.lun, uint64(8*i), data, blockSize)
 				}
 				p.one(ctx, command)
-				_ = world.Wait(ctx, think) // the loop looks at ctx
+				_ = world.Wait(ctx, think) // the loop checks ctx
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func (p *probe) one(ctx context.Context, command host.Command) {
 	case result.Outcome == host.OK:
 		p.acknowledged = append(p.acknowledged, acknowledged{now, now.Sub(began)})
 	case ctx.Err() == nil:
-		if p.errors == 0 { // the first one tells what they are
+		if p.errors == 0 { // the first one explains the others
 			fmt.Fprintf(os.Stderr, "LUN %d: an operation begun at %v ended badly after %v: %v\n", p.lun,
 				began.Format(time.StampMilli), now.Sub(began), result.Err)
 		}
@@ -76,8 +76,8 @@ func (p *probe) one(ctx context.Context, command host.Command) {
 	}
 }
 
-// untilCalm waits until, after the fault, operations were acknowledged for as long as `calm` and none of them, nor any
-// gap between them, took half of that.
+// untilCalm waits until, after the fault, operations were acknowledged for the duration of `calm`, and no operation, and no gap
+// between them, took half of that.
 func (p *probe) untilCalm(ctx context.Context, began time.Time, calm time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, faultTime)
 	defer cancel()
@@ -103,8 +103,8 @@ func (p *probe) untilCalm(ctx context.Context, began time.Time, calm time.Durati
 	})
 }
 
-// stall gives the longest gap between acknowledgements of which the later one came after a moment, when that gap ended,
-// and the longest operation among those.
+// stall returns the longest gap between acknowledgements whose later one came after a time, the end of that gap, and the longest
+// operation among these.
 func (p *probe) stall(since time.Time) (gap time.Duration, ended time.Time, longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *probe) stall(since time.Time) (gap time.Duration, ended time.Time, long
 	return gap, ended, longest
 }
 
-// watch has probes on several LUNs act until the function returned is called.
+// watch runs probes on several LUNs until the returned function is called.
 func watch(ctx context.Context, probes []*probe) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -9,37 +9,37 @@ import (
 	"strings"
 )
 
-// Kinds of faults. tests/demo/cluster writes records of a further one: a kill as a Linux host with dm-multipath sees it.
+// Kinds of faults. tests/demo/cluster writes records of another one: a kill as seen by a Linux host with dm-multipath.
 const (
 	kill     = "kill"
 	move     = "planned move"
 	nodeLoss = "node loss"
 )
 
-// record is one fault and what the host saw of it. bench/report/failover.py makes the report of the records.
+// record is one fault and the host's measurements. bench/report/failover.py makes the report from the records.
 type record struct {
 	Kind string `json:"kind"`
 	LUNs int    `json:"luns"`
-	// Struck is how many LUNs the fault concerned.
+	// Struck is the number of affected LUNs.
 	Struck int `json:"struck"`
-	// Stalls are, for each watched LUN of those, the longest time between two acknowledged operations around the fault;
-	// Gap is the longest of them, Longest the longest time that one operation took; all in seconds.
+	// Stalls has, for each watched LUN of these, the longest time between two acknowledged operations around the fault; Gap is
+	// the longest of them, and Longest the longest duration of one operation; all in seconds.
 	Stalls  []float64 `json:"stallsSeconds"`
 	Gap     float64   `json:"gapSeconds"`
 	Longest float64   `json:"longestSeconds"`
-	// All is the time from the fault until the control plane had reported a new owner for every LUN struck and I/O of the watched
-	// ones went on, in seconds.
+	// All is the time from the fault until the control plane had reported a new owner for every affected LUN and I/O of the
+	// watched ones continued, in seconds.
 	All float64 `json:"allSeconds"`
-	// Beyond is Gap less the initiator's own detection of a silent path; for node loss only.
+	// Beyond is Gap without the initiator's own detection of a silent path, in seconds; only for node loss.
 	Beyond float64 `json:"beyondDetectionSeconds,omitempty"`
-	// Takeovers are, for each LUN struck whose owner had to be shut out, the time from the beginning of that until the next
-	// owner served it, in seconds, sorted: the part of a failover that storage takes.
+	// Takeovers has, for each affected LUN whose owner had to be fenced, the time from the start of the fence until the next
+	// owner served it, in seconds, sorted: the storage's part of a failover.
 	Takeovers []float64 `json:"takeoversSeconds,omitempty"`
-	// CPU is the processor time that each process used from the fault until the control plane had reported the last new owner. Calm
-	// is what it used undisturbed in as much time. Both are in seconds.
+	// CPU is the processor time of each process from the fault until the control plane had reported the last new owner. Calm is
+	// its time without a fault for the same duration. Both are in seconds.
 	CPU  map[string]float64 `json:"cpuSeconds,omitempty"`
 	Calm map[string]float64 `json:"calmCPUSeconds,omitempty"`
-	// Errors are operations that did not end well, Retries attempts besides the last ones.
+	// Errors is the number of failed operations, Retries the number of attempts except the last ones.
 	Errors  int `json:"errors"`
 	Retries int `json:"retries"`
 }

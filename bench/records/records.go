@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Where the benchmarks write by default, from the root of the source tree, and the generator of all reports.
+// Default directories of the benchmarks, from the root of the source tree, and the generator of all reports.
 const (
 	Results   = "build/bench/results"
 	Reports   = "build/bench/reports"
 	Generator = "bench/report/build"
 )
 
-// File holds the records of one run.
+// File has the records of one run.
 type File struct {
 	file      *os.File
 	generator string
 	written   int
 }
 
-// Create makes DIRECTORY/NAME-TIME.jsonl. Its first record holds the facts of the machine, which the generator knows.
+// Create creates DIRECTORY/NAME-TIME.jsonl. Its first record has the facts of the machine, from the generator.
 func Create(directory, name, generator string) (*File, error) {
 	facts, err := exec.Command(generator, "--facts").Output()
 	if err != nil {
@@ -45,7 +45,7 @@ func Create(directory, name, generator string) (*File, error) {
 	return &File{file: file, generator: generator}, nil
 }
 
-// Path of the file.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.file.Name() }
 
 // Facts appends facts of the run, which are no measurements.
@@ -53,7 +53,7 @@ func (f *File) Facts(facts map[string]any) error {
 	return json.NewEncoder(f.file).Encode(map[string]any{"facts": facts})
 }
 
-// Write appends a record at once, so that a run that fails keeps what it measured.
+// Write appends a record at once, so that a failed run keeps its measurements.
 func (f *File) Write(record any) error {
 	f.written++
 	return json.NewEncoder(f.file).Encode(record)

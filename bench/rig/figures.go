@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// quiet is the most of a window that anybody may have waited for a core: above it, a measurement says more about neighbours.
+// quiet is the largest share of a window in which a process may have waited for a core. Above it, other load on the machine
+// dominates the measurement.
 const quiet = 0.03
 
-// Values are a figure of all measurements so far whose subject and parameters hold what is wanted, in their order.
+// Values returns a figure of all measurements so far with this subject and these parameters, in order.
 func (b *Bench) Values(figure, subject string, wanted map[string]any) []float64 {
 	return b.values(figure, subject, wanted, math.Inf(1))
 }
 
-// Quiet are those of the quiet rounds if there are at least two of them, else all.
+// Quiet returns the values of the quiet rounds if there are at least two, else all.
 func (b *Bench) Quiet(figure, subject string, wanted map[string]any) []float64 {
 	if found := b.values(figure, subject, wanted, quiet); len(found) >= 2 {
 		return found
@@ -43,7 +44,7 @@ func matches(has, wanted map[string]any) bool {
 	return true
 }
 
-// Median of values; 0 of none.
+// Median of values; 0 if there are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -56,7 +57,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratios of values measured in the same rounds, in order; what a round's measurements share cancels.
+// Ratios returns the ratios of values measured in the same rounds, in order; common factors of a round cancel.
 func Ratios(ours, reference []float64) []float64 {
 	var all []float64
 	for i := range min(len(ours), len(reference)) {
@@ -67,7 +68,7 @@ func Ratios(ours, reference []float64) []float64 {
 	return all
 }
 
-// With adds to parameters.
+// With returns parameters with additions.
 func With(parameters, more map[string]any) map[string]any {
 	all := maps.Clone(parameters)
 	maps.Copy(all, more)

@@ -9,10 +9,10 @@ import (
 	"sluice.dev/sluice/tests/cluster"
 )
 
-// Ethernet's share for TCP payload: 1448 of 1514 bytes of a full frame, which is what tc counts.
+// The share of Ethernet's rate for TCP payload: 1448 of 1514 bytes of a full frame, which is what tc counts.
 const payload = 1448.0 / 1514.0
 
-// Payload is what a link of so many bits per second brings of TCP's data, at most; bytes per second.
+// Payload returns the maximum TCP payload rate of a link, in bytes per second.
 func Payload(bitsPerSecond int) float64 { return float64(bitsPerSecond) / 8 * payload }
 
 const (
@@ -20,7 +20,7 @@ const (
 	queueBytes = 256 << 10
 )
 
-// Shape lets a device send so many bits per second; the node's namespace, empty: ours.
+// Shape limits the rate of a device, in bits per second, in a node's namespace; empty: the program's own.
 func Shape(node, device string, bitsPerSecond int) error {
 	words := []string{"tc"}
 	if node != "" {
@@ -30,7 +30,7 @@ func Shape(node, device string, bitsPerSecond int) error {
 		"burst", strconv.Itoa(burstBytes), "limit", strconv.Itoa(queueBytes))...)
 }
 
-// AddNode makes a client's namespace.
+// AddNode makes the namespace of a client.
 func AddNode(node string) error {
 	if err := lines("ip netns add "+node, "ip -n "+node+" link set lo up"); err != nil {
 		return err
@@ -38,8 +38,8 @@ func AddNode(node string) error {
 	return Steady(node)
 }
 
-// Steady fixes the congestion control of a node's sockets (empty: ours), those that are made from now on. BBR, some machines' default,
-// measures a link instead of filling it. Reno is what every kernel lets a namespace choose.
+// Steady sets the congestion control of a node's later sockets (empty: the program's own) to Reno, which every kernel allows in a
+// namespace. BBR, the default of some machines, probes a link instead of filling it.
 func Steady(node string) error {
 	set := "sysctl -qw net.ipv4.tcp_congestion_control="
 	if node != "" {
@@ -51,10 +51,10 @@ func Steady(node string) error {
 	return lines(set + "reno")
 }
 
-// SteadyGateways is cluster.Options.GatewayEnvironment: it is called before a gateway starts, and so opens its portals.
+// SteadyGateways is for cluster.Options.GatewayEnvironment: it is called before a gateway starts and opens its portals.
 func SteadyGateways(gateway int) ([]string, error) { return nil, Steady(cluster.GatewayName(gateway)) }
 
-// Plug joins a node to a bridge by a link that is shaped both ways; the device in the node has the name of the port.
+// Plug connects a node to a bridge by a link that is shaped in both directions; the device in the node has the name of the port.
 func Plug(node, port, bridge, address string, bitsPerSecond int) error {
 	outside := node + "." + port
 	if err := lines("ip link add "+outside+" type veth peer name "+port+" netns "+node, "ip link set "+outside+" master "+bridge+" up",
@@ -72,7 +72,7 @@ func ShapeBoth(node, port string, bitsPerSecond int) error {
 	return Shape("", node+"."+port, bitsPerSecond)
 }
 
-// Join links two bridges, shaped both ways.
+// Join links two bridges, shaped in both directions.
 func Join(bridge, other string, bitsPerSecond int) error {
 	a, b := bridge+"-"+other[len(other)-1:], other+"-"+bridge[len(bridge)-1:]
 	if err := lines("ip link add "+a+" type veth peer name "+b, "ip link set "+a+" master "+bridge+" up",

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// Load is what one client does: a process of iscsi-load.
+// Load is the load of one client: a process of iscsi-load.
 type Load struct {
-	// Node is the network namespace of the client; empty: ours.
+	// Node is the network namespace of the client; empty: the program's own.
 	Node string
 	// Portal, `host:port`, IPv4.
 	Portal            string
 	Target, Initiator string
-	// Bare: the portal is a bare echo's, whose null store is read and written.
+	// Bare: the portal is that of a bare echo, whose null store is read and written.
 	Bare            bool
 	LUN             int
 	Op              string // read or write
@@ -28,21 +28,21 @@ type Load struct {
 	Sequential      bool
 	Span            int64 // bytes of the LUN in use
 	Warmup, Seconds float64
-	// Watch are processes whose CPU use is reported, together.
+	// Watch are processes whose CPU use is reported, as a sum.
 	Watch []int
-	// Core that the client stays on, if Pinned.
+	// Core to which the client is pinned, if Pinned.
 	Core   int
 	Pinned bool
 }
 
-// Result is what a client reports.
+// Result is the report of a client.
 type Result struct {
 	IOPS       float64 `json:"iops"`
 	MBPerS     float64 `json:"mb_per_s"`
 	Errors     int     `json:"errors"`
 	FirstError string  `json:"first_error"`
 	TargetCPU  float64 `json:"target_cpu"` // seconds per second
-	// Shares of the window in which target and client could have run, and had no core.
+	// Shares of the window in which target and client were runnable, and had no core.
 	TargetWait float64 `json:"target_wait"`
 	ClientWait float64 `json:"client_wait"`
 	Latency    struct {
@@ -82,7 +82,7 @@ func (b *Bench) arguments(l Load) ([]string, error) {
 	return words, nil
 }
 
-// Drive lets all clients act at once, and gives what each reports.
+// Drive runs all clients concurrently, and returns their reports.
 func (b *Bench) Drive(ctx context.Context, loads []Load) ([]Result, error) {
 	results, failed := make([]Result, len(loads)), make([]error, len(loads))
 	var all sync.WaitGroup
@@ -112,8 +112,8 @@ func drive(ctx context.Context, words []string) (Result, error) {
 	return result, nil
 }
 
-// Sum is what clients did together. All of them watched the same processes, in windows that begin and end nearly together:
-// the processes' CPU use is the mean of what they saw, and is shared by all their commands.
+// Sum combines the results of clients. All of them watched the same processes, in nearly the same windows: the processes' CPU use
+// is the mean of their observations, divided by all commands.
 func Sum(results []Result) map[string]float64 {
 	var iops, bytes, cpu, latency, p99, least, noise float64
 	for i, r := range results {
@@ -138,7 +138,7 @@ func Sum(results []Result) map[string]float64 {
 	return figures
 }
 
-// Negotiated are the keys of a session, as text.
+// Negotiated returns the keys of a session, as text.
 func (r Result) Negotiated() map[string]string {
 	keys := map[string]string{}
 	for key, value := range r.Agreed {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Resident gives a process's memory, in bytes; PSS counts what it shares with others in part.
+// Resident returns a process's memory, in bytes. PSS counts only its part of shared memory.
 func Resident(pid int) (rss, pss int64, err error) {
 	found, err := rollup(pid)
 	if err != nil {
@@ -19,7 +19,7 @@ func Resident(pid int) (rss, pss int64, err error) {
 	return found["Rss:"], found["Pss:"], nil
 }
 
-// Memory gives a process's PSS without what lies in tmpfs: volumes in RAM that it has mapped are a disk here.
+// Memory returns a process's PSS in bytes, without tmpfs: mapped volumes in memory replace a disk here.
 func Memory(pid int) (int64, error) {
 	found, err := rollup(pid)
 	return found["Pss:"] - found["Pss_Shmem:"], err
@@ -50,7 +50,7 @@ func parseRollup(text string) (map[string]int64, error) {
 	return found, nil
 }
 
-// CPU is the time that all threads of processes have spent on CPUs (proc(5), schedstat).
+// CPU returns the CPU time of all threads of processes (proc(5), schedstat).
 func CPU(pids []int) (time.Duration, error) {
 	var total time.Duration
 	for _, pid := range pids {
@@ -82,7 +82,7 @@ func onCPU(schedstat string) (time.Duration, error) {
 	return time.Duration(spent), err
 }
 
-// Pin keeps all threads of a process on one core.
+// Pin pins all threads of a process to one core.
 func Pin(pid, core int) error {
 	return command("taskset", "-a", "-c", "-p", strconv.Itoa(core), strconv.Itoa(pid))
 }

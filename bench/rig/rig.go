@@ -1,5 +1,5 @@
-// Package rig is what the experiments that start whole clusters share (bench/experiments): their command line, the records
-// they leave, shaped links, and load from many clients at once.
+// Package rig is shared by the experiments that start whole clusters (bench/experiments): their command line, their records,
+// shaped links, and load from many concurrent clients.
 package rig
 
 import (
@@ -16,32 +16,32 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// Mode is how long an experiment may take.
+// Mode determines the duration of an experiment.
 type Mode int
 
 // Modes.
 const (
-	Smoke Mode = iota // seconds: does everything run, is the output whole
+	Smoke Mode = iota // seconds: checks that everything runs and the output is complete
 	Short             // two minutes at most
-	Full              // as long as it needs
+	Full              // no limit
 )
 
-// Pick gives what belongs to a mode.
+// Pick returns the value for a mode.
 func Pick[T any](m Mode, smoke, short, full T) T { return [...]T{smoke, short, full}[m] }
 
-// Measurement is a record of an experiment: one subject, once. Figures are in SI units.
+// Measurement is a record of an experiment: one measurement of a subject. Figures are in SI units.
 type Measurement struct {
 	Experiment string             `json:"experiment"`
 	Subject    string             `json:"subject"`
 	Parameters map[string]any     `json:"parameters"`
 	Round      int                `json:"round"`
 	Figures    map[string]float64 `json:"figures"`
-	// Session are negotiated keys, as text.
+	// Session has negotiated keys, as text.
 	Session map[string]string `json:"session,omitempty"`
 	Notes   string            `json:"notes,omitempty"`
 }
 
-// Aim is a figure that was aimed at, and whether it was reached.
+// Aim is a target value for a figure, and whether it was reached.
 type Aim struct {
 	Experiment string  `json:"experiment"`
 	Text       string  `json:"aim"`
@@ -54,25 +54,25 @@ type Aim struct {
 type Bench struct {
 	Name string
 	Mode Mode
-	// Rounds, 0: as many as the mode has.
+	// Rounds of measurement; 0: the number of the mode.
 	Rounds int
-	// Programs is the directory of Sluice's, Client that of the benchmark's programs; both absolute.
+	// Programs is the directory of Sluice's programs, Client that of the benchmark's; both absolute.
 	Programs, Client string
-	// Directory is scratch, gone in the end.
+	// Directory is scratch space, deleted at the end.
 	Directory string
 
 	out  *os.File
 	said []Measurement
 }
 
-// CannotRun says what this machine lacks: exit status 2.
+// CannotRun names what this machine lacks: exit status 2.
 type CannotRun struct{ Why error }
 
 func (e *CannotRun) Error() string { return "this can't run here: " + e.Why.Error() }
 
 const cannotRunStatus = 2
 
-// Main runs an experiment in namespaces of its own, and ends the program.
+// Main runs an experiment in its own namespaces, and ends the program.
 func Main(name string, run func(context.Context, *Bench) error) {
 	err := start(name, run)
 	if err == nil {
@@ -100,7 +100,7 @@ func start(name string, run func(context.Context, *Bench) error) (failed error) 
 	if err := world.Isolate(); err != nil {
 		return &CannotRun{fmt.Errorf("it needs namespaces: %w", err)}
 	}
-	// In RAM: nobody's disk is measured. What is there is gone with the namespaces.
+	// In memory, so that no disk is measured. It is deleted with the namespaces.
 	if err := world.OwnSharedMemory(); err != nil {
 		return &CannotRun{err}
 	}
@@ -154,7 +154,7 @@ func parse(name string, arguments []string) (*Bench, string, error) {
 	return b, *out, err
 }
 
-// RoundsOr is the number of rounds, as asked or as the mode has it.
+// RoundsOr returns the number of rounds, as requested or from the mode.
 func (b *Bench) RoundsOr(smoke, short, full int) int {
 	if b.Rounds > 0 {
 		return b.Rounds
@@ -169,7 +169,7 @@ func (b *Bench) Record(m Measurement) error {
 	return b.write(m)
 }
 
-// Aim appends what was aimed at. Bound is a comparison and a number, as `>= 1.95`.
+// Aim appends an aim. Bound is a comparison and a number, such as `>= 1.95`.
 func (b *Bench) Aim(text string, value float64, bound string) error {
 	kept, err := holds(value, bound)
 	if err != nil {

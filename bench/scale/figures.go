@@ -2,7 +2,7 @@ package main
 
 import "errors"
 
-// Stages of memory.
+// Stages of the memory measurement.
 const (
 	empty    = "one LUN, no session"
 	full     = "all LUNs, no session"
@@ -17,18 +17,18 @@ type memory struct {
 	Gateways int    `json:"gateways"`
 	LUNs     int    `json:"luns"`
 	Sessions int    `json:"sessions"`
-	// RSS counts what gateways share for each of them, PSS for all of them once; in bytes.
+	// RSS counts memory that gateways share for each of them, PSS once for all of them; in bytes.
 	RSS int64 `json:"rssBytes"`
 	PSS int64 `json:"pssBytes"`
 }
 
-// death is one gateway that was killed and started again.
+// death is a gateway that was killed and started again.
 type death struct {
 	What string `json:"what"` // "death"
-	// LUNs it owned; all of them had another owner after Failover seconds.
+	// LUNs is the number of LUNs that it owned; all of them had another owner after Failover seconds.
 	LUNs     int     `json:"luns"`
 	Failover float64 `json:"failoverSeconds"`
-	// From its start until its portals took connections, and until a host was logged in and a LUN answered; seconds.
+	// Seconds from its start until its portals accepted connections, and until a host was logged in and a LUN answered.
 	PortalsOpen float64 `json:"portalsOpenSeconds"`
 	FirstAnswer float64 `json:"firstAnswerSeconds"`
 }
@@ -39,27 +39,27 @@ type outcome struct {
 	Gateways int    `json:"gateways"`
 	LUNs     int    `json:"luns"`
 	Sessions int    `json:"sessions"`
-	// Made is how long it took until all LUNs were created and owned, Login until all sessions were there; seconds.
+	// Made is the time until all LUNs were created and owned, Login until all sessions were established; seconds.
 	Made  float64 `json:"madeSeconds,omitempty"`
 	Login float64 `json:"loginSeconds,omitempty"`
-	// UsedLUNs is how many LUNs a session has used in the last stage of memory.
+	// UsedLUNs is the number of LUNs that a session has used in the last stage of memory.
 	UsedLUNs int `json:"usedLUNs"`
-	// Failed is why the run ended early; empty: it did not.
+	// Failed is the reason why the run ended early; empty: it did not.
 	Failed string `json:"failed,omitempty"`
 }
 
-// figures are what a run has found; write turns them into records, of which bench/report/scale.py makes the report.
+// figures are the results of a run. write converts them to records, from which bench/report/scale.py makes the report.
 type figures struct {
 	Gateways, LUNs, Sessions int
-	// Made is how long it took until all LUNs were made and owned, Login until all sessions were there; seconds.
+	// Made is the time until all LUNs were created and owned, Login until all sessions were established; seconds.
 	Made, Login float64
 	Memory      []memory
 	Deaths      []death
-	// Failed is why the run ended before its end; empty: it did not.
+	// Failed is the reason why the run ended early; empty: it did not.
 	Failed string
 }
 
-// write passes the records on, if anything was measured.
+// write writes the records, if anything was measured.
 func (f *figures) write(record func(any) error) error {
 	if f == nil || len(f.Memory) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Command scale fills a cluster on one machine: 16 gateways, 1,024 LUNs that all of them export, 1,024 sessions. It measures
-// what a LUN and a session cost in a gateway's memory, how long a gateway that starts takes until its portals are open, and
-// how long until all LUNs of a gateway that was killed have another owner. `make bench-scale` runs it.
+// Command scale fills a cluster on one machine: 16 gateways, 1,024 LUNs that all of them export, 1,024 sessions. It measures the
+// memory of a gateway for a LUN and a session, the time until a starting gateway's portals are open, and the time until all LUNs
+// of a killed gateway have another owner. `make bench-scale` runs it.
 package main
 
 import (
@@ -69,6 +69,6 @@ func run(s settings) error {
 		return err
 	}
 	f, err := measure(ctx, s)
-	// A run that fails reports what it measured.
+	// A failed run reports its measurements.
 	return errors.Join(err, f.write(file.Write), file.Report(s.out, "scale"), file.Close())
 }

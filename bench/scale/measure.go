@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	readyTime = 5 * time.Minute // for all that has to come about once
+	readyTime = 5 * time.Minute // for each wait
 	faultTime = 2 * time.Minute
-	usedLUNs  = 4 // that each session sends a command to
-	atOnce    = 8 // sessions that log in, or send
-	// Hosts of such a number of sessions don't ask each whether it still lives, all the time.
+	usedLUNs  = 4 // LUNs to which each session sends a command
+	atOnce    = 8 // concurrent logins or commands
+	// Hosts with this number of sessions do not ping each of them all the time.
 	pingAfter    = 30 * time.Second
 	silenceLimit = 90 * time.Second
 	loginTimeout = 30 * time.Second
 )
 
-// scale is a cluster that fills.
+// scale is a cluster that is being filled.
 type scale struct {
 	settings
 	*cluster.Cluster
@@ -36,7 +36,7 @@ type scale struct {
 	sessions []*host.Session
 }
 
-// measure fills a cluster and then kills gateways of it. What was measured is returned even with an error.
+// measure fills a cluster and then kills its gateways. It returns the measurements even with an error.
 func measure(ctx context.Context, s settings) (*figures, error) {
 	directory, err := os.MkdirTemp("", "sluice-scale-")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *scale) fill(ctx context.Context) error {
 	if err := s.WaitReady(ctx); err != nil {
 		return err
 	}
-	for i := range s.gateways { // each has been told of all of them
+	for i := range s.gateways { // each has received all of them
 		session, err := s.session(ctx, s.Portals(i)[0], i, 0)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *scale) fill(ctx context.Context) error {
 	return s.weigh(full, s.luns)
 }
 
-// session number n of a portal.
+// session opens session number n of a portal.
 func (s *scale) session(ctx context.Context, portal string, n, of int) (*host.Session, error) {
 	return host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
 		Initiator: fmt.Sprintf("%s%d", cluster.Initiator, 1+n%cluster.MaxHosts),
@@ -125,7 +125,7 @@ func (s *scale) logIn(ctx context.Context) error {
 	return s.weigh(loggedIn, s.luns)
 }
 
-// connect logs in whoever is not, or no more.
+// connect logs in the sessions that are missing or lost.
 func (s *scale) connect(ctx context.Context) error {
 	portals := s.AllPortals()
 	return s.each(func(i int) (err error) {
@@ -136,8 +136,8 @@ func (s *scale) connect(ctx context.Context) error {
 	})
 }
 
-// use sends a command to some LUNs over each session, other ones over the next. It comes last: each session then has
-// connections to the owners of what it uses, which are more than the sessions themselves.
+// use sends a command to some LUNs over each session, with other LUNs for the next session. It comes last, because each session
+// then has connections to the owners of its LUNs, which exceed the number of sessions.
 func (s *scale) use(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
@@ -149,7 +149,7 @@ func (s *scale) use(ctx context.Context) error {
 	}
 	err := s.each(func(i int) error {
 		for k := range min(usedLUNs, s.luns) {
-			err := world.Until(ctx, func() error { // a LUN may be on its way to another owner
+			err := world.Until(ctx, func() error { // a LUN may be moving to another owner
 				_, err := s.sessions[i].Good(ctx, host.TestUnitReady(uint16((i*usedLUNs+k)%s.luns)))
 				return err
 			})
@@ -165,7 +165,7 @@ func (s *scale) use(ctx context.Context) error {
 	return s.weigh(used, s.luns)
 }
 
-// each does something for every session, several at a time; the errors of all.
+// each calls do for every session, several at a time, and returns all errors.
 func (s *scale) each(do func(i int) error) error {
 	var all sync.WaitGroup
 	failed := make([]error, s.settings.sessions)
@@ -236,7 +236,7 @@ func (s *scale) kill(ctx context.Context, gateway int) (death, error) {
 	if err := world.Until(ctx, func() error {
 		connection, err := net.DialTimeout("tcp", portal, time.Second)
 		if err == nil {
-			_ = connection.Close() // that it opened is all
+			_ = connection.Close() // only the connection itself matters
 		}
 		return err
 	}); err != nil {
@@ -256,7 +256,7 @@ func (s *scale) kill(ctx context.Context, gateway int) (death, error) {
 	return d, err
 }
 
-// weigh adds up the gateways' memory.
+// weigh sums the gateways' memory.
 func (s *scale) weigh(stage string, luns int) error {
 	m := memory{What: "memory", Stage: stage, Gateways: s.gateways, LUNs: luns}
 	for _, session := range s.sessions {

@@ -15,7 +15,7 @@ func meta(name string) *pb.ObjectMeta {
 	return &pb.ObjectMeta{Name: name, ResourceVersion: 7, Labels: map[string]string{"app": "shop"}}
 }
 
-// whole are objects of each kind; together they have each field of a specification that a caller can set, but secrets.
+// whole returns objects of each kind; together they have each field of a specification that a caller can set, except secrets.
 func whole() []proto.Message {
 	volume := func(name string, source *pb.VolumeSource) *pb.Volume {
 		return &pb.Volume{Meta: meta(name), Spec: &pb.VolumeSpec{Pool: "pool", SizeBytes: 1<<20 + 4096, BlockSize: 4096, Source: source,
@@ -80,7 +80,7 @@ func TestAnObjectThatIsWrittenIsReadAsItWas(t *testing.T) {
 	}
 }
 
-// missing notes for each field of a message, and of the messages in it, whether no object so far has it.
+// missing records for each field of a message, and of the messages in it, whether any object so far has it.
 func missing(message protoreflect.Message, all map[protoreflect.FullName]bool) {
 	for i := range message.Descriptor().Fields().Len() {
 		field := message.Descriptor().Fields().Get(i)
@@ -129,7 +129,7 @@ func TestAnObjectThatTheOperatorMadeHasTheNamesOfItsResource(t *testing.T) {
 	if err != nil || got.(*pb.Target).GetMeta().GetName() != "shop.t" || !proto.Equal(got.(*pb.Target).GetSpec(), target.GetSpec()) {
 		t.Errorf("%s became %v, %v", text, got, err)
 	}
-	// A resource cannot name an object of another namespace, so the object keeps its whole name.
+	// A resource cannot name an object of another namespace, so the object keeps its complete name.
 	target.Spec.Hosts = []string{"other.web"}
 	text = written(t, target)
 	got, _, err = Read([]byte(text), noSecret(t))

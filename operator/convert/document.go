@@ -17,7 +17,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// APIVersion is that of the custom resources.
+// APIVersion of the custom resources.
 var APIVersion = v1alpha1.GroupVersion.String()
 
 // SecretKey names a key of a Secret.
@@ -32,7 +32,7 @@ var operatorOnly = map[string][]string{
 	"Gateway":     {"template"},
 }
 
-// empty makes a resource of each kind.
+// empty returns an empty resource of each kind.
 var empty = map[string]func() v1alpha1.Resource{
 	"Volume": func() v1alpha1.Resource { return &v1alpha1.Volume{} }, "Target": func() v1alpha1.Resource { return &v1alpha1.Target{} },
 	"Host": func() v1alpha1.Resource { return &v1alpha1.Host{} }, "Snapshot": func() v1alpha1.Resource { return &v1alpha1.Snapshot{} },
@@ -42,9 +42,9 @@ var empty = map[string]func() v1alpha1.Resource{
 	"Fabric":      func() v1alpha1.Resource { return &v1alpha1.Fabric{} },
 }
 
-// Read makes the API's object of a resource that is written as JSON. It refuses fields that the resource does not have: a misspelled
-// one would have no effect. A reference to a Secret may be left out: then the API keeps the secret that it has. `unused` are the fields
-// of the specification that only the operator uses.
+// Read converts a resource in JSON to the API's object. It refuses fields that the resource does not have, because a misspelled
+// field would have no effect. A reference to a Secret may be omitted: then the API keeps its secret. `unused` are the fields of
+// the specification that only the operator uses.
 func Read(text []byte, secret SecretReader) (object proto.Message, unused []string, err error) {
 	var head struct {
 		Kind string                     `json:"kind"`
@@ -75,7 +75,7 @@ func Read(text []byte, secret SecretReader) (object proto.Message, unused []stri
 	return object, unused, nil
 }
 
-// decode reads all of a resource but its status, which the control plane writes.
+// decode reads a resource except its status, which the control plane writes.
 func decode(text []byte, r v1alpha1.Resource) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
@@ -101,7 +101,7 @@ func checkHead(kind string, r v1alpha1.Resource) error {
 	return nil
 }
 
-// objectOf makes the API's object of a resource.
+// objectOf returns the API's object of a resource.
 func objectOf(r v1alpha1.Resource, secret SecretReader) (proto.Message, error) {
 	meta, err := metaOf(r)
 	if err != nil {
@@ -133,7 +133,7 @@ func objectOf(r v1alpha1.Resource, secret SecretReader) (proto.Message, error) {
 	return nil, fmt.Errorf("%T is not a resource of Sluice", r)
 }
 
-// withDefault reads no Secret where none is named, and else the key that the definition of the resource has by default.
+// withDefault reads no Secret if none is named, and otherwise uses the default key in the definition of the resource.
 func withDefault(secret SecretReader, key string) SecretReader {
 	return func(field string, ref SecretKey) (string, error) {
 		if ref.Name == "" {

@@ -5,7 +5,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// FabricSpec makes the specification of a fabric.
+// FabricSpec returns the specification of a fabric.
 func FabricSpec(r *v1alpha1.Fabric) *pb.FabricSpec {
 	spec := &pb.FabricSpec{Subnets: r.Spec.Subnets, Switches: r.Spec.Switches}
 	if len(spec.Switches) == 0 {

@@ -13,16 +13,17 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// GatewaySpec makes what a Gateway says of itself in its specification. The operator takes node and addresses from the gateway's pod.
+// GatewaySpec returns the part of a gateway's specification that the Gateway has itself. The operator takes node and addresses
+// from the pod.
 func GatewaySpec(r *v1alpha1.Gateway) *pb.GatewaySpec {
 	return &pb.GatewaySpec{GatewayPool: r.Spec.GatewayPool, Weight: r.Spec.Weight, Cordoned: r.Spec.Cordoned}
 }
 
-// defaultPort of a portal, as the definition of the resource has it.
+// defaultPort of a portal, as in the definition of the resource.
 const defaultPort = 3260
 
-// placedGatewaySpec is GatewaySpec with node and addresses of a gateway without a pod: its node is spec.node, and its addresses are in
-// its annotations, which have the names and the form of those of nodes.
+// placedGatewaySpec is GatewaySpec with node and addresses of a gateway without a pod: its node is spec.node, and its addresses
+// are in its annotations, which have the names and the form of node annotations.
 func placedGatewaySpec(r *v1alpha1.Gateway) (*pb.GatewaySpec, error) {
 	if r.Spec.Drain || r.Spec.Maintenance {
 		return nil, fmt.Errorf("spec.drain and spec.maintenance are for the operator: use `sluicectl gateway drain %s`", r.Name)
@@ -57,8 +58,8 @@ func placedGatewaySpec(r *v1alpha1.Gateway) (*pb.GatewaySpec, error) {
 	return spec, nil
 }
 
-// Advertised is an annotation's address in the form in which the control plane stores it: another form would differ from the stored
-// one each time that they are compared.
+// Advertised returns an annotation's address in the form in which the control plane stores it: another form would differ from the
+// stored one in each comparison.
 func Advertised(outside string, port int32) string {
 	host, text, err := net.SplitHostPort(outside)
 	if err != nil {
@@ -69,7 +70,7 @@ func Advertised(outside string, port int32) string {
 	}
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return outside // the control plane refuses it, and says why
+		return outside // the control plane refuses it, with the reason
 	}
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), strconv.FormatUint(number, 10))
 }

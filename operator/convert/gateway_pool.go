@@ -5,7 +5,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// GatewayPoolSpec makes the specification of a gateway pool. All else of the resource concerns pods, which only the operator makes.
+// GatewayPoolSpec returns the specification of a gateway pool. All other fields of the resource concern pods, which only the
+// operator makes.
 func GatewayPoolSpec(r *v1alpha1.GatewayPool) *pb.GatewayPoolSpec {
 	spec := &pb.GatewayPoolSpec{MaxSessionsPerGateway: r.Spec.MaxSessionsPerGateway}
 	for _, portal := range r.Spec.Portals {

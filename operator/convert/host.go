@@ -7,7 +7,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// HostSpec makes the specification of a host, with the passwords that its Secrets have.
+// HostSpec returns the specification of a host, with the passwords from its Secrets.
 func HostSpec(r *v1alpha1.Host, secret SecretReader) (*pb.HostSpec, error) {
 	spec := &pb.HostSpec{
 		Initiators: r.Spec.Initiators, AllowUnauthenticated: r.Spec.AllowUnauthenticated, MaxSessions: r.Spec.MaxSessions,
@@ -35,7 +35,7 @@ func HostSpec(r *v1alpha1.Host, secret SecretReader) (*pb.HostSpec, error) {
 // ShowHost copies the status of a host.
 func ShowHost(r *v1alpha1.Host, have *pb.Host) { r.Status.Sessions = have.GetStatus().GetSessions() }
 
-// hostOf leaves the references to Secrets empty: the control plane does not know them.
+// hostOf omits the references to Secrets, which the control plane does not know.
 func hostOf(have *pb.Host) *v1alpha1.Host {
 	spec := have.GetSpec()
 	r := &v1alpha1.Host{Spec: v1alpha1.HostSpec{Initiators: spec.GetInitiators(), AllowUnauthenticated: spec.GetAllowUnauthenticated(),

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Name is the name of a resource's object in the control plane: `<namespace>.<name>`, or `<name>` without a namespace.
+// Name returns the name of a resource's object in the control plane: `<namespace>.<name>`, or `<name>` without a namespace.
 func Name(r metav1.Object) string { return NameIn(r.GetNamespace(), r.GetName()) }
 
-// NameIn is the name in the control plane of a resource of a namespace; empty for none. A namespace has no dot in it, so the name can
-// be read back.
+// NameIn returns the name in the control plane for a name in a namespace; empty for an empty name. A namespace contains no dot,
+// so the name can be split again.
 func NameIn(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -29,7 +29,7 @@ func Namespaced(kind string) bool {
 	return false
 }
 
-// Word turns a value of an enumeration into the word of a resource: GATEWAY_HEALTH_READY into Ready, and the zero value into "".
+// Word converts a value of an enumeration to the word of a resource: GATEWAY_HEALTH_READY to Ready, and the zero value to "".
 func Word(value protoreflect.Enum) string {
 	this := value.Descriptor().Values().ByNumber(value.Number())
 	if this == nil || value.Number() == 0 {
@@ -38,7 +38,7 @@ func Word(value protoreflect.Enum) string {
 	return WordOf(this)
 }
 
-// WordOf is Word of a value that is known by its descriptor.
+// WordOf is Word for a value's descriptor.
 func WordOf(value protoreflect.EnumValueDescriptor) string {
 	// The zero value, <PREFIX>_UNSPECIFIED, has the prefix.
 	zero := value.Parent().(protoreflect.EnumDescriptor).Values().ByNumber(0)
@@ -50,7 +50,7 @@ func WordOf(value protoreflect.EnumValueDescriptor) string {
 	return word.String()
 }
 
-// valueOf is the way back from Word; the error names the field.
+// valueOf is the inverse of Word; the error names the field.
 func valueOf[E protoreflect.Enum](field, word string) (E, error) {
 	var zero E
 	if word == "" {

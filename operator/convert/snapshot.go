@@ -8,7 +8,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// SnapshotSpec makes the specification of a snapshot.
+// SnapshotSpec returns the specification of a snapshot.
 func SnapshotSpec(r *v1alpha1.Snapshot) (*pb.SnapshotSpec, error) {
 	spec := &pb.SnapshotSpec{Volume: NameIn(r.Namespace, r.Spec.Volume), ReclaimPolicy: pb.ReclaimPolicy_RECLAIM_POLICY_DELETE}
 	if r.Spec.ReclaimPolicy == "" {

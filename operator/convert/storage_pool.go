@@ -8,7 +8,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// StoragePoolSpec makes the specification of a storage pool, with the key that its Secret has.
+// StoragePoolSpec returns the specification of a storage pool, with the key from its Secret.
 func StoragePoolSpec(r *v1alpha1.StoragePool, secret SecretReader) (*pb.StoragePoolSpec, error) {
 	spec := &pb.StoragePoolSpec{WarnPercent: r.Spec.WarnPercent, GatewayPools: r.Spec.GatewayPools,
 		AdoptableImages: r.Spec.AdoptableImages, Adoptions: r.Spec.Adoptions}
@@ -45,7 +45,7 @@ func ShowStoragePool(r *v1alpha1.StoragePool, have *pb.StoragePool) {
 	r.Status.MaxVolumeBytes = s.GetMaxVolumeBytes()
 }
 
-// storagePoolOf leaves the reference to the Secret empty: the control plane does not know it.
+// storagePoolOf omits the reference to the Secret, which the control plane does not know.
 func storagePoolOf(have *pb.StoragePool) *v1alpha1.StoragePool {
 	spec := have.GetSpec()
 	r := &v1alpha1.StoragePool{Spec: v1alpha1.StoragePoolSpec{WarnPercent: spec.GetWarnPercent(), GatewayPools: spec.GetGatewayPools(),

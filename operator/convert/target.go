@@ -7,10 +7,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// iqnStart begins the default name of a target, as in the control plane.
+// iqnStart is the prefix of the default name of a target, as in the control plane.
 const iqnStart = "iqn.2026-11.dev.sluice:"
 
-// TargetSpec makes the specification of a target.
+// TargetSpec returns the specification of a target.
 func TargetSpec(r *v1alpha1.Target) *pb.TargetSpec {
 	spec := &pb.TargetSpec{Iqn: r.Spec.IQN, GatewayPool: r.Spec.GatewayPool, Paths: r.Spec.Paths}
 	if spec.Iqn == "" {

@@ -9,7 +9,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// VolumeSpec makes the specification of a volume. Unset fields have the default of the API.
+// VolumeSpec returns the specification of a volume. Unset fields have the default of the API.
 func VolumeSpec(r *v1alpha1.Volume) (*pb.VolumeSpec, error) {
 	size, whole := r.Spec.Size.AsInt64()
 	if !whole {

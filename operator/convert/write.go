@@ -14,10 +14,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// LabelResource of an object of the control plane names the resource that the operator made it of, as `<namespace>/<name>`.
+// LabelResource on an object of the control plane names the resource from which the operator made it, as `<namespace>/<name>`.
 const LabelResource = "sluice.dev/resource"
 
-// Write makes the resource of an object of the API, as JSON has it. Fields that only the operator uses are left out, and references to
+// Write returns the resource of an object of the API, as JSON. It omits fields that only the operator uses, and references to
 // Secrets, which the control plane does not know.
 func Write(object proto.Message) (map[string]any, error) {
 	have, ok := object.(interface{ GetMeta() *pb.ObjectMeta })
@@ -49,13 +49,13 @@ func Write(object proto.Message) (map[string]any, error) {
 		}
 	}
 	if status, ok := fields["status"].(map[string]any); ok && kind == "GatewayPool" {
-		delete(status, "updatedReplicas") // of pods
+		delete(status, "updatedReplicas") // it counts pods
 	}
 	prune(fields)
 	return fields, nil
 }
 
-// prune removes what Go writes though it has no value: creationTimestamp: null, and references to Secrets without a name.
+// prune removes fields that Go writes without a value: creationTimestamp: null, and references to Secrets without a name.
 func prune(fields map[string]any) {
 	for name, value := range fields {
 		inner, _ := value.(map[string]any)
@@ -67,11 +67,11 @@ func prune(fields map[string]any) {
 	}
 }
 
-// place is where an object is among the resources.
+// place is an object's namespace and name as a resource.
 type place struct{ types.NamespacedName }
 
-// placeOf is the resource that the operator made an object of, if it did and the object refers to others of that namespace only. Any
-// other object has its whole name and no namespace, so that it keeps its name when it is read.
+// placeOf returns the resource from which the operator made an object, if it did and the object refers only to others of that
+// namespace. Any other object has its complete name and no namespace, so that it keeps its name when it is read.
 func placeOf(meta *pb.ObjectMeta, references []string) place {
 	namespace, name, namespaced := strings.Cut(meta.GetLabels()[LabelResource], "/")
 	if !namespaced || NameIn(namespace, name) != meta.GetName() {
@@ -85,7 +85,7 @@ func placeOf(meta *pb.ObjectMeta, references []string) place {
 	return place{types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// relative is the name that a resource here uses for another object.
+// relative returns the name with which a resource at this place refers to another object.
 func (p place) relative(name string) string {
 	if p.Namespace == "" {
 		return name
@@ -93,7 +93,7 @@ func (p place) relative(name string) string {
 	return strings.TrimPrefix(name, p.Namespace+".")
 }
 
-// references are the names of namespaced objects in a specification.
+// references returns the names of namespaced objects in a specification.
 func references(object proto.Message) []string {
 	var names []string
 	switch o := object.(type) {
@@ -159,7 +159,7 @@ func writeMeta(r v1alpha1.Resource, meta *pb.ObjectMeta, at place) {
 	}
 }
 
-// Conditions are conditions of the API as resources have them.
+// Conditions converts conditions of the API to those of resources.
 func Conditions(all []*pb.Condition) []metav1.Condition {
 	var shown []metav1.Condition
 	for _, c := range all {
@@ -170,7 +170,7 @@ func Conditions(all []*pb.Condition) []metav1.Condition {
 	return shown
 }
 
-// ConditionStatus is the status of a condition as resources have it.
+// ConditionStatus converts the status of a condition to that of resources.
 func ConditionStatus(status pb.ConditionStatus) metav1.ConditionStatus {
 	switch status {
 	case pb.ConditionStatus_CONDITION_STATUS_TRUE:

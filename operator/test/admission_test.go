@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document makes a resource of a kind, of any content.
+// document returns a resource of a kind, with any content.
 func document(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -137,7 +137,7 @@ func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
 		to := document(t, c.kind, "unchangeable", c.to)
 		to.SetResourceVersion("")
 		var err error
-		eventually(t, func() error { // the operator writes to the object, too
+		eventually(t, func() error { // the operator also writes to the object
 			if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
 	}
 }
 
-// filledIn are the defaults of custom resources, each as KIND PATH=VALUE. tests/defaults requires one for each marker
+// filledIn has the defaults of custom resources, each as KIND PATH=VALUE. tests/defaults requires one for each marker
 // +kubebuilder:default.
 const filledIn = `
 Fabric spec.links.cost=1

@@ -27,7 +27,7 @@ import (
 
 const golden = "../../charts/sluice/tests/golden/"
 
-// rendered are the objects of a golden render of the chart, which the charts' own tests prove to be current.
+// rendered returns the objects of a golden render of the chart, which the charts' own tests keep current.
 func rendered(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -48,7 +48,7 @@ func rendered(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// elsewhere are groups of other projects, whose kinds this API server does not know.
+// elsewhere are API groups of other projects, whose kinds this API server does not have.
 var elsewhere = []string{"cert-manager.io", "monitoring.coreos.com", "snapshot.storage.k8s.io"}
 
 func TestEveryObjectOfTheChartIsTakenByTheAPIServer(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEveryObjectOfTheChartIsTakenByTheAPIServer(t *testing.T) {
 	for _, file := range files {
 		taken := 0
 		for _, object := range rendered(t, file) {
-			object.SetName("rendered-" + object.GetName()) // the operator's own roles are there already
+			object.SetName("rendered-" + object.GetName()) // the operator's own roles exist already
 			err := the.client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 			group := object.GroupVersionKind().Group
 			if apimeta.IsNoMatchError(err) && strings.Contains(strings.Join(elsewhere, " "), group) {
@@ -76,7 +76,7 @@ func TestEveryObjectOfTheChartIsTakenByTheAPIServer(t *testing.T) {
 	}
 }
 
-// preparer is a user with what the chart allows its hook, in a namespace of its own; returned is its kubeconfig.
+// preparer returns the kubeconfig of a user with the rights of the chart's hook, in a separate namespace.
 func preparer(t *testing.T, namespace string) string {
 	t.Helper()
 	user, err := the.kubernetes.AddUser(envtest.User{Name: "sluice-prepare"}, nil)
@@ -114,14 +114,14 @@ func preparer(t *testing.T, namespace string) string {
 	return kubeconfig
 }
 
-// run runs a program to its end and returns what it said.
+// run runs a program until it ends, and returns its output.
 func (w *world) run(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
 	return string(said), err
 }
 
-// mounted writes a Secret's keys as files, as a pod sees them.
+// mounted writes a Secret's keys as files, as in a pod.
 func mounted(t *testing.T, namespace, name string) string {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -137,7 +137,7 @@ func mounted(t *testing.T, namespace, name string) string {
 	return at
 }
 
-// earlierRelease gives the CSI driver the certificate that releases before the role csi gave it: one of the operator's role.
+// earlierRelease gives the CSI driver the certificate of releases before the role csi: one of the operator's role.
 func earlierRelease(t *testing.T, namespace string) {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -206,7 +206,7 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	}
 	defer plane.stop()
 	for who, refused := range map[string]string{"sluice-operator-tls": "", "sluice-admin-tls": "",
-		"sluice-csi-tls": "sluice-csi (role csi) may not call"} { // it asks for sessions
+		"sluice-csi-tls": "sluice-csi (role csi) may not call"} { // it lists sessions
 		arguments := append([]string{"unused", "--server", server}, tlsFlags(mounted(t, namespace, who))...)
 		said := ""
 		for end := time.Now().Add(patience); ; {

@@ -28,10 +28,10 @@ func TestAPoolGoesWithTheTargetsAndHostsThatTheCSIDriverKeepsOnceNoneHasAVolume(
 	create(t, storagePool(t, "left"))
 	disk := volume(t, "left", `{pool: left, size: 1Gi}`)
 	create(t, disk)
-	told(t, disk)
+	delivered(t, disk)
 	pool := gatewayPool(t, "left", ", replicas: 0")
 	create(t, pool)
-	told(t, pool)
+	delivered(t, pool)
 	noError := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -66,7 +66,7 @@ func TestAPoolGoesWithTheTargetsAndHostsThatTheCSIDriverKeepsOnceNoneHasAVolume(
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "1 targets are exported by this pool (Target csi.used)")
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "end the pods")
 	if _, err := targets.GetTarget(t.Context(), &pb.GetTargetRequest{Name: "csi.empty"}); err != nil {
-		t.Errorf("while a volume needs the pool: %v", err) // its next volume would make another target, with other ports
+		t.Errorf("while a volume needs the pool: %v", err) // its next volume would create another target, with other ports
 	}
 	eventually(t, func() error {
 		used.Spec.Luns, used.Meta.ResourceVersion = nil, 0

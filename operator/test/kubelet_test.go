@@ -21,24 +21,25 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// cluster is what runs pods: a scheduler that knows of pins, anti-affinity and cordons, and a kubelet whose containers are
-// processes of this machine. A node's addresses are addresses of the loopback interface.
+// cluster runs pods: a scheduler that supports pins, anti-affinity and cordons, and a kubelet whose containers are processes of
+// this machine. A node's addresses are addresses of the loopback interface.
 type cluster struct {
 	t         *testing.T
 	stop      context.CancelFunc
 	done      chan struct{}
 	mutex     sync.Mutex
 	processes map[types.UID]*process
-	// most counts, for each pool, how many of its pods were missing, or its gateways not ready, at one time, since it is watched.
+	// most has, for each pool, the largest number of pods that were missing, or of gateways that were not ready, at one time
+	// since it is watched.
 	most map[string]int
 	full map[string]int
 	// undrained are gateways whose pod was to end while something was on them.
 	undrained []string
-	// early are gateways that passed for ready before they had connected for the first time.
+	// early are gateways that were reported as ready before they had connected for the first time.
 	early []string
 }
 
-// startCluster makes nodes n1…nN, with an address on 127.0.1.0/24 and one on 127.0.2.0/24.
+// startCluster creates nodes n1…nN, with an address in 127.0.1.0/24 and one in 127.0.2.0/24.
 func startCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(the.bin, "sluice-gateway")); err != nil {
@@ -48,7 +49,7 @@ func startCluster(t *testing.T, nodes int) *cluster {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i),
 			Annotations: map[string]string{v1alpha1.AnnotationSwitch + "red": "red"}}}
 		create(t, node)
-		node.Spec.Taints = nil // the API server holds new nodes for not ready
+		node.Spec.Taints = nil // the API server treats new nodes as not ready
 		if err := the.client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +79,7 @@ func startCluster(t *testing.T, nodes int) *cluster {
 	return c
 }
 
-// look does what is to be done for each pod.
+// look does the work that is due for each pod.
 func (c *cluster) look(ctx context.Context) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
@@ -134,14 +135,14 @@ func (c *cluster) look(ctx context.Context) {
 func (c *cluster) noteUndrained(ctx context.Context, pod *corev1.Pod) {
 	got, err := pb.NewGatewayServiceClient(the.connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: pod.Name})
 	if err != nil || got.GetGateway().GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED {
-		return // drained, or deleted by the control plane, which is more
+		return // drained, or even deleted
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.undrained = append(c.undrained, pod.Name)
 }
 
-// watchPool notes from now on how many of a pool's pods are missing at a time.
+// watchPool records from now on how many of a pool's pods are missing at a time.
 func (c *cluster) watchPool(pool string, full int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -176,7 +177,7 @@ func (c *cluster) schedule(ctx context.Context, pod *corev1.Pod, pods []corev1.P
 		}
 		_ = the.client.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}})
-		pod.Spec.NodeName = node.Name // for the pods that are looked at next
+		pod.Spec.NodeName = node.Name // for the pods that follow
 		return
 	}
 }
@@ -189,7 +190,7 @@ func pinnedTo(pod *corev1.Pod, node string) bool {
 	return slices.Contains(terms[0].MatchFields[0].Values, node)
 }
 
-// addressOf is the address of a pod, which is its node's.
+// addressOf returns the address of a pod, which is its node's.
 func addressOf(pod *corev1.Pod) string {
 	return "127.0.1." + strings.TrimPrefix(pod.Spec.NodeName, "n")
 }
@@ -210,7 +211,7 @@ func (c *cluster) run(ctx context.Context, pod *corev1.Pod) {
 	c.reportRunning(ctx, pod)
 }
 
-// reportRunning stores the status of a pod whose process runs. Where the API refuses that, look does it again.
+// reportRunning stores the status of a pod whose process runs. If the API refuses that, look repeats it.
 func (c *cluster) reportRunning(ctx context.Context, pod *corev1.Pod) {
 	address, container := addressOf(pod), pod.Spec.Containers[0]
 	pod.Status.Phase, pod.Status.PodIP, pod.Status.HostIP = corev1.PodRunning, address, address

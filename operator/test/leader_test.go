@@ -41,14 +41,14 @@ func TestASecondOperatorWaitsAndTakesOverWhenTheFirstStops(t *testing.T) {
 	create(t, storagePool(t, "second"))
 	r := volume(t, "second", `{pool: second, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 }
 
 func TestMetricsCountReconciliationsAndCalls(t *testing.T) {
 	create(t, storagePool(t, "metrics"))
 	r := volume(t, "metrics", `{pool: metrics, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	eventually(t, func() error {
 		return scraped(t, the.metrics, `controller_runtime_reconcile_total{controller="volume"`,
 			`sluice_operator_control_plane_call_duration_seconds_count{code="OK",method="CreateVolume"}`,

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// limits is the part of a CRD's schema that bounds a value.
+// limits is the part of a CRD's schema that restricts a value.
 type limits struct {
 	Type       string            `json:"type"`
 	Properties map[string]limits `json:"properties"`
@@ -29,10 +29,10 @@ type limits struct {
 	MaxItems   int               `json:"maxItems"`
 }
 
-// absent stands for a value that is left out.
+// absent represents an omitted value.
 type absent struct{}
 
-// wrong are values that the limits forbid.
+// wrong returns values that the limits forbid.
 func (l limits) wrong() []any {
 	var values []any
 	if len(l.Enum) > 0 {
@@ -70,7 +70,7 @@ func (l limits) wrong() []any {
 	return values
 }
 
-// some is an element of a list, another one for each number.
+// some returns an element of a list, a different one for each number.
 func (l limits) some(i int) any {
 	if l.Type == "object" {
 		made := map[string]any{}
@@ -87,10 +87,10 @@ func (l limits) some(i int) any {
 	return fmt.Sprintf("e%d", i)
 }
 
-// foreign are Kubernetes' own types, with rules of Kubernetes' own.
+// foreign are Kubernetes' own types, with their own rules.
 var foreign = []string{"tolerations", "resources", "seccompProfile", "imagePullSecrets"}
 
-// each goes through the fields below one, with the way to it; a list's element is its first.
+// each visits the fields below a field, with their path; a list's element is its first.
 func (l limits) each(way []string, needed bool, visit func(limits, []string, bool)) {
 	visit(l, way, needed)
 	for _, name := range slices.Sorted(maps.Keys(l.Properties)) {
@@ -103,7 +103,7 @@ func (l limits) each(way []string, needed bool, visit func(limits, []string, boo
 	}
 }
 
-// with is a tree with a value at the end of a way, which is made where it is missing.
+// with returns a tree with a value at the end of a path, which is created if needed.
 func with(in any, way []string, value any) any {
 	if len(way) == 0 {
 		return value
@@ -126,7 +126,7 @@ func with(in any, way []string, value any) any {
 	return tree
 }
 
-// whole are specs that are good, one of each kind.
+// whole are valid specs, one of each kind.
 var whole = map[string]string{
 	"Volume": `{pool: p, size: 1Gi}`, "Snapshot": `{volume: v}`, "Target": `{gatewayPool: g}`, "Fabric": `{}`,
 	"Host":        `{initiators: ["iqn.2026-11.example:w"], chap: {secretRef: {name: s}}}`,

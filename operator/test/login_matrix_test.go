@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	matrixName    = "iqn.2026-11.org.example:matrix-" // of initiators, followed by the host's name
+	matrixName    = "iqn.2026-11.org.example:matrix-" // prefix of initiators, followed by the host's name
 	matrixSecret  = "a secret of 16 b"
 	matrixRotated = "another secret of"
 	matrixMutual  = "the target's own"
 )
 
-// server is a gateway on the node n1 that no pod runs: the test ends its process and starts it again with the files that it had.
+// server is a gateway on the node n1 without a pod: the test ends its process and starts it again with the same files.
 type server struct {
 	name, portal, forwarding string
 	arguments                []string
@@ -43,7 +43,7 @@ type matrix struct {
 	servers []*server
 }
 
-// serve makes a gateway of a pool and starts its process.
+// serve creates a gateway of a pool and starts its process.
 func (m *matrix) serve(pool string, number int) {
 	m.Helper()
 	address := fmt.Sprintf("127.0.3.%d", number)
@@ -93,7 +93,7 @@ func (m *matrix) end(s *server, signal syscall.Signal) {
 	})
 }
 
-// owner is the gateway that serves the volume; not: none but that.
+// owner returns the gateway that serves the volume, other than `not`.
 func (m *matrix) owner(not *server) (owner *server) {
 	m.Helper()
 	eventually(m.T, func() error {
@@ -142,7 +142,7 @@ func (m *matrix) secret(name, password string) *corev1.Secret {
 	return secret
 }
 
-// host makes a Host resource, and notes the credentials that it must give.
+// host creates a Host resource, and records the credentials that it must require.
 func (m *matrix) host(name, spec string, credentials logins.Credentials) *v1alpha1.Host {
 	m.Helper()
 	credentials.Initiator = matrixName + name
@@ -182,7 +182,7 @@ func TestAHostThatIsAResourceLogsInWithItsCredentialsOnlyThroughEveryPortal(t *t
 	ready(t, target, metav1.ConditionTrue, "", "2 of 2")
 	m.target = target.Status.IQN
 	mutual := m.hosts["mutual"]
-	mutual.MutualUser = m.target // the default of a name that is empty
+	mutual.MutualUser = m.target // the default of an empty name
 	m.hosts["mutual"] = mutual
 	m.everywhere("made as resources")
 

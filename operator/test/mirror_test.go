@@ -44,8 +44,8 @@ func volume(t *testing.T, name, spec string) *v1alpha1.Volume {
 	return read(t, &v1alpha1.Volume{}, fmt.Sprintf("metadata: {namespace: shop, name: %s}\nspec: %s", name, spec))
 }
 
-// told waits until the control plane has been told of the newest generation.
-func told(t *testing.T, r v1alpha1.Resource) {
+// delivered waits until the control plane has the newest generation.
+func delivered(t *testing.T, r v1alpha1.Resource) {
 	t.Helper()
 	eventually(t, func() error {
 		object := r.(client.Object)
@@ -63,7 +63,7 @@ func TestAVolumeIsMadeGrownAndDeletedInTheControlPlane(t *testing.T) {
 	create(t, storagePool(t, "plain"))
 	r := volume(t, "orders", `{pool: plain, size: 1Gi, qos: {iops: 100}}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	have := stored(t, "shop.orders")
 	if have.GetSpec().GetSizeBytes() != 1<<30 || have.GetSpec().GetQos().GetIops() != 100 || r.Status.NAA != have.GetStatus().GetNaa() {
 		t.Errorf("have %v, status %+v", have, r.Status)
@@ -71,7 +71,7 @@ func TestAVolumeIsMadeGrownAndDeletedInTheControlPlane(t *testing.T) {
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Spec.Size.Set(2 << 30); r.Spec.Qos = nil }); err != nil {
 		t.Fatal(err)
 	}
-	told(t, r)
+	delivered(t, r)
 	if have := stored(t, "shop.orders"); have.GetSpec().GetSizeBytes() != 2<<30 || have.GetSpec().GetQos() != nil {
 		t.Errorf("not grown: %v", have)
 	}
@@ -85,7 +85,7 @@ func TestDriftIsRepairedAndForeignLabelsStay(t *testing.T) {
 	create(t, storagePool(t, "drift"))
 	r := volume(t, "drift", `{pool: drift, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	wrong := stored(t, "shop.drift")
 	wrong.Spec.WriteCache, wrong.Meta.Labels["mine"], wrong.Meta.ResourceVersion = pb.WriteCache_WRITE_CACHE_ENABLED, "yes", 0
 	if _, err := volumes().UpdateVolume(t.Context(), &pb.UpdateVolumeRequest{Volume: wrong}); err != nil {
@@ -104,7 +104,7 @@ func TestAReconciledObjectIsLeftAlone(t *testing.T) {
 	create(t, storagePool(t, "quiet"))
 	r := volume(t, "quiet", `{pool: quiet, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	before := stored(t, "shop.quiet").GetMeta().GetGeneration()
 	for i := range 5 { // each wakes the controller
 		if err := change(t, r, func(r *v1alpha1.Volume) { r.Annotations = map[string]string{"note": fmt.Sprint(i)} }); err != nil {
@@ -113,7 +113,7 @@ func TestAReconciledObjectIsLeftAlone(t *testing.T) {
 	}
 	other := volume(t, "quiet-too", `{pool: quiet, size: 1Gi}`)
 	create(t, other)
-	told(t, other)
+	delivered(t, other)
 	if after := stored(t, "shop.quiet").GetMeta().GetGeneration(); after != before {
 		t.Errorf("written again though nothing had changed: generation %d, before %d", after, before)
 	}
@@ -136,7 +136,7 @@ func TestWhatSomebodyElseMadeIsTakenOverByItsUIDOnly(t *testing.T) {
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Annotations = map[string]string{v1alpha1.AnnotationAdopt: uid} }); err != nil {
 		t.Fatal(err)
 	}
-	told(t, r)
+	delivered(t, r)
 	if have := stored(t, "shop.taken"); have.GetSpec().GetSizeBytes() != 2<<30 || have.GetMeta().GetUid() != uid {
 		t.Errorf("not taken over: %v", have)
 	}
@@ -165,7 +165,7 @@ func TestALostVolumeIsNotReplacedByAnEmptyOne(t *testing.T) {
 	create(t, storagePool(t, "lost"))
 	r := volume(t, "lost", `{pool: lost, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	if _, err := volumes().DeleteVolume(t.Context(), &pb.DeleteVolumeRequest{Name: "shop.lost"}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ spec: {gatewayPool: none, luns: [{id: 0, volume: early}], hosts: [early]}`)
 	if err := the.client.Create(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	told(t, r)
+	delivered(t, r)
 	remove(t, r)
 	remove(t, pool)
 }
@@ -214,7 +214,7 @@ func TestWhatIsInUseGoesAsSoonAsNothingUsesIt(t *testing.T) {
 	pool, r := storagePool(t, "used"), volume(t, "used", `{pool: used, size: 1Gi}`)
 	create(t, pool)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	if err := the.client.Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestAnAbandonedResourceGoesAndItsObjectStays(t *testing.T) {
 	create(t, storagePool(t, "abandon"))
 	r := volume(t, "abandon", `{pool: abandon, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Annotations = map[string]string{v1alpha1.AnnotationAbandon: "true"} }); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ spec: {initiators: ["iqn.2026-11.org.example:chap"], chap: {username: web, secre
 	}
 }
 
-// followed waits until what a Secret holds anew has reached the control plane, which then counts another generation.
+// followed waits until a changed Secret has reached the control plane, which then has another generation.
 func followed(t *testing.T, generation func() int64, renew func()) {
 	t.Helper()
 	before := generation()
@@ -313,7 +313,7 @@ spec: {rbd: {monitors: ["192.0.2.1:6789"], user: sluice, pool: rbd, keySecretRef
 		return got.GetStoragePool().GetMeta().GetGeneration()
 	}
 	holds("AQD2c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==\n")
-	told(t, r)
+	delivered(t, r)
 	followed(t, generation, func() { holds("AQD3c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==") })
 	if strings.Contains(tail(the.operator.log), "c2VjcmV0") {
 		t.Error("the key is in the log")
@@ -357,7 +357,7 @@ func TestAControlPlaneThatIsAwayMakesNothingUnready(t *testing.T) {
 	create(t, storagePool(t, "away"))
 	r := volume(t, "away", `{pool: away, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	the.plane.stop()
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Spec.Size.Set(2 << 30) }); err != nil {
 		t.Fatal(err)
@@ -366,7 +366,7 @@ func TestAControlPlaneThatIsAwayMakesNothingUnready(t *testing.T) {
 	if err := the.startControlPlane(); err != nil {
 		t.Fatal(err)
 	}
-	told(t, r)
+	delivered(t, r)
 	if size := stored(t, "shop.away").GetSpec().GetSizeBytes(); size != 2<<30 {
 		t.Errorf("size %d", size)
 	}

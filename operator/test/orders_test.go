@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// resource makes one of a kind, of any spec, and reads it as what it is.
+// resource returns a resource of a kind, with any spec, as its own type.
 func resource(t *testing.T, kind, name, spec string) client.Object {
 	t.Helper()
 	made, err := the.client.Scheme().New(v1alpha1.GroupVersion.WithKind(kind))
@@ -30,13 +30,13 @@ type row struct{ kind, name, spec string }
 
 func (r row) make(t *testing.T) client.Object { return resource(t, r.kind, r.name, r.spec) }
 
-// present makes resources, and waits until the control plane has them.
+// present creates resources, and waits until the control plane has them.
 func present(t *testing.T, rows ...row) {
 	t.Helper()
 	for _, each := range rows {
 		r := each.make(t)
 		create(t, r)
-		told(t, r.(v1alpha1.Resource))
+		delivered(t, r.(v1alpha1.Resource))
 	}
 }
 
@@ -89,8 +89,8 @@ func TestADeletionInTheWrongOrderWaitsAndSaysForWhat(t *testing.T) {
 	disk, host := row{"Volume", "orders", `{pool: orders, size: 1Gi}`}, row{"Host", "orders", openHost}
 	for _, c := range []struct {
 		deleted row
-		needs   []row // made before it
-		users   []row // made after it
+		needs   []row // created before it
+		users   []row // created after it
 		says    string
 	}{
 		{pool, nil, []row{disk}, "in use by Volume shop.orders"},
@@ -112,7 +112,7 @@ func TestADeletionInTheWrongOrderWaitsAndSaysForWhat(t *testing.T) {
 			present(t, c.needs...)
 			r := c.deleted.make(t)
 			create(t, r)
-			told(t, r.(v1alpha1.Resource))
+			delivered(t, r.(v1alpha1.Resource))
 			present(t, c.users...)
 			must(the.client.Delete(t.Context(), r))
 			ready(t, r, metav1.ConditionFalse, "DeletionBlocked", c.says)

@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// fabrics makes red and blue, whose subnets the cluster's nodes are in.
+// fabrics creates red and blue, whose subnets contain the cluster's nodes.
 func fabrics(t *testing.T) {
 	t.Helper()
 	create(t, read(t, &v1alpha1.Fabric{}, "metadata: {name: red}\nspec: {subnets: [127.0.1.0/24]}"),
@@ -32,7 +32,7 @@ metadata: {name: %s}
 spec: {portals: [{fabric: red, port: 3270}, {fabric: blue, port: 3270}], template: {image: "sluice:1"}%s}`, name, more))
 }
 
-// serving makes a pool of gateways in a cluster of so many nodes, and waits until they serve.
+// serving creates a pool of gateways in a cluster of this number of nodes, and waits until they serve.
 func serving(t *testing.T, nodes int, name, more string) (*cluster, *v1alpha1.GatewayPool) {
 	t.Helper()
 	fabrics(t)
@@ -66,7 +66,7 @@ func podOf(t *testing.T, name string) (*corev1.Pod, error) {
 	return pod, the.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: name}, pod)
 }
 
-// exported makes a target that the pool exports over two paths, and waits until it is redundant.
+// exported creates a target that the pool exports over two paths, and waits until it is redundant.
 func exported(t *testing.T, pool string) *v1alpha1.Target {
 	t.Helper()
 	create(t, read(t, &v1alpha1.Host{}, fmt.Sprintf(`
@@ -80,7 +80,7 @@ spec: {gatewayPool: %s, hosts: [%s]}`, pool, pool, pool))
 	return target
 }
 
-// identity is what hosts know a gateway by.
+// identity returns the values by which hosts identify a gateway.
 func identity(g *v1alpha1.Gateway) string {
 	text := fmt.Sprint("number ", g.Status.Number)
 	for _, portal := range g.Status.Portals {
@@ -89,7 +89,7 @@ func identity(g *v1alpha1.Gateway) string {
 	return text
 }
 
-// gatewayConditions are the conditions of gateways, for the message of a test that fails.
+// gatewayConditions returns the conditions of gateways, for the message of a failed test.
 func gatewayConditions[V any](t *testing.T, names map[string]V) (text string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -98,7 +98,7 @@ func gatewayConditions[V any](t *testing.T, names map[string]V) (text string) {
 	return text
 }
 
-// rollOut gives a pool another template, and sees that every gateway has a new pod in the end and no two were away at one time.
+// rollOut gives a pool another template, and asserts that every gateway gets a new pod and no two are away at one time.
 func rollOut(t *testing.T, nodes *cluster, pool *v1alpha1.GatewayPool) {
 	t.Helper()
 	replicas, pods := pool.Spec.Replicas, map[string]types.UID{}
@@ -291,7 +291,7 @@ func TestAGatewayThatCannotBeDrainedKeepsItsPod(t *testing.T) {
 	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Rollout.IgnoreRedundancy = true }); err != nil {
 		t.Fatal(err)
 	}
-	// The pool may not have heard yet that its gateway is not ready, and be ready still.
+	// The pool may not yet have read that its gateway is not ready, and still be ready.
 	eventually(t, func() error {
 		if after, err := podOf(t, "alone-0"); err != nil || after.UID == before.UID {
 			return fmt.Errorf("its pod stays though redundancy shall be ignored: %v", err)

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// may asks the API server whether the operator's user, who has the roles of config/rbac, may do something to a resource.
+// may asks the API server whether the operator's user, with the roles of config/rbac, may access a resource.
 func may(t *testing.T, verb, namespace, group, resource, name string) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(resource, "/")
@@ -29,7 +29,7 @@ func may(t *testing.T, verb, namespace, group, resource, name string) bool {
 	return review.Status.Allowed
 }
 
-// others are kinds of others by which an account becomes the owner of a namespace, or of the cluster.
+// others are resources by which an account can take over a namespace, or the cluster.
 var others = []struct{ group, resource string }{
 	{"", "pods"}, {"", "pods/exec"}, {"", "pods/ephemeralcontainers"}, {"", "services"}, {"", "secrets"}, {"", "configmaps"},
 	{"", "serviceaccounts/token"}, {"", "nodes"}, {"", "namespaces"}, {"apps", "deployments"}, {"apps", "daemonsets"}, {"batch", "jobs"},

@@ -16,7 +16,7 @@ import (
 	machine "sluice.dev/sluice/tests/world"
 )
 
-// reflinked mounts a file system that can take snapshots.
+// reflinked mounts a file system that supports snapshots.
 func reflinked(t *testing.T) string {
 	t.Helper()
 	made, err := machine.XFS(t.TempDir())
@@ -31,7 +31,7 @@ func reflinked(t *testing.T) string {
 	return made.Directory
 }
 
-// disk is the file of a volume in a pool's directory.
+// disk returns the file of a volume in a pool's directory.
 func disk(t *testing.T, directory, uid string) string {
 	t.Helper()
 	found := ""
@@ -70,7 +70,7 @@ func begins(t *testing.T, path string, length int) string {
 	return string(held)
 }
 
-// owned waits until a volume is in a state of ownership, and says its epoch.
+// owned waits until a volume has a state of ownership, and returns its epoch.
 func owned(t *testing.T, name string, state pb.OwnershipState) string {
 	t.Helper()
 	epoch := ""
@@ -147,7 +147,7 @@ spec: {gatewayPool: back, paths: 1, luns: [{id: 0, volume: back}]}`)
 	target, _ = export()
 	remove(t, target)
 	owned(t, "shop.back", pb.OwnershipState_OWNERSHIP_STATE_UNOWNED)
-	annotate(epoch) // as when a manifest is applied once more
+	annotate(epoch) // as if a manifest were applied once more
 	says(metav1.ConditionFalse, "OtherEpoch", "hosts may have written since")
 	if held := begins(t, file, 6); held != "newest" {
 		t.Errorf("an annotation applied again has rolled back newer content: %q", held)

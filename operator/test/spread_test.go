@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// onSwitch labels a node with its switch of the fabric red; its annotation says another one.
+// onSwitch labels a node with its switch of the fabric red; its annotation names another one.
 func onSwitch(t *testing.T, node, name string) {
 	t.Helper()
 	if err := change(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {

@@ -25,7 +25,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// certificates has the project's own command make an authority, and certificates, in a new folder.
+// certificates makes a CA and certificates with the project's own command, in a new folder.
 func certificates(t *testing.T) string {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "certs")
@@ -36,7 +36,7 @@ func certificates(t *testing.T) string {
 	return directory
 }
 
-// expire adds expired.crt and expired.key, an operator's that was good until an hour ago, to a folder of certificates.
+// expire adds expired.crt and expired.key, an operator's certificate that expired an hour ago, to a folder of certificates.
 func expire(t *testing.T, directory string) {
 	t.Helper()
 	decoded := func(name string) []byte {
@@ -66,7 +66,7 @@ func expire(t *testing.T, directory string) {
 	}
 }
 
-// mountedSecret is a Secret as a pod sees it: files behind a link that is exchanged at once.
+// mountedSecret is a Secret as in a pod: files behind a link that is replaced atomically.
 type mountedSecret string
 
 func (m mountedSecret) path(name string) string { return filepath.Join(string(m), "now", name) }
@@ -85,7 +85,7 @@ func (m mountedSecret) hold(t *testing.T, ca, certificate string) {
 	must(os.Rename(link, filepath.Join(string(m), "now")))
 }
 
-// secured runs a control plane with TLS, and an operator with the certificates of a folder in place of everybody's.
+// secured runs a control plane with TLS, and an operator with the certificates of a folder, separate from the shared ones.
 func secured(t *testing.T, certs string, own mountedSecret) *process {
 	t.Helper()
 	server := freeAddress()
@@ -144,7 +144,7 @@ func TestAWrongCertificateIsToldAndAMendedOneIsTakenWithoutARestart(t *testing.T
 	} {
 		own.hold(t, c.ca, c.certificate)
 		err := until(func() error {
-			// A spec that is new each time: the control plane has to be told, so a role that may only read is found out.
+			// The spec is new each time. So the control plane must be called, and a role that may only read fails.
 			if err := change(t, fabric, func(f *v1alpha1.Fabric) {
 				f.Spec.Subnets = []string{fmt.Sprintf("10.%d.%d.0/24", i, time.Now().UnixMilli()%250)}
 			}); err != nil {
@@ -172,7 +172,7 @@ func TestAResourceMayBeAbandonedWhileTheControlPlaneIsAway(t *testing.T) {
 	create(t, storagePool(t, "gone"))
 	r := volume(t, "gone", `{pool: gone, size: 1Gi}`)
 	create(t, r)
-	told(t, r)
+	delivered(t, r)
 	the.plane.stop()
 	t.Cleanup(func() {
 		must(the.startControlPlane())

@@ -34,13 +34,13 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Where gateways' pods are, and how long something that has to come about is waited for.
+// The namespace of gateways' pods, and the time limit of waits.
 const (
 	systemNamespace = "sluice-system"
 	patience        = 90 * time.Second
 )
 
-// world is everything that runs; one for all tests.
+// world has all running components, for all tests.
 type world struct {
 	kubernetes *envtest.Environment
 	client     client.Client
@@ -73,9 +73,10 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(scratch) }()
 	kubernetes := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases"}, ErrorIfCRDPathMissing: true,
 		ControlPlaneStartTimeout: 5 * time.Minute}
-	// Where this is checked, as in OpenShift, who makes something a resource's owns has to have a right to that one's finalizers.
+	// With this check, as in OpenShift, a client that creates an object owned by a resource needs a right to the resource's
+	// finalizers.
 	kubernetes.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	// The tier has no network but loopback, and the API server takes no loopback address for the one it tells others.
+	// The tier has no network except loopback, and the API server does not advertise a loopback address.
 	kubernetes.ControlPlane.GetAPIServer().Configure().Set("advertise-address", "192.0.2.1")
 	config, err := kubernetes.Start()
 	if err != nil {
@@ -106,7 +107,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// refused is what the API server has refused operators for want of a right. Not every refusal fails a test: Events only get lost.
+// refused returns the requests of operators that the API server has refused for lack of a right. Not every refusal fails a test:
+// some only lose Events.
 func (w *world) refused() (lines []string) {
 	logs, err := filepath.Glob(filepath.Join(w.scratch, "*.log"))
 	must(err)
@@ -137,7 +139,7 @@ func binaries() string {
 	return at
 }
 
-// freeAddress is below the ports that the kernel gives to outgoing connections: one of those might have it before the server does.
+// freeAddress is below the ephemeral ports: an outgoing connection might take one of those before the server does.
 func freeAddress() string {
 	for {
 		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))); err == nil {
@@ -147,7 +149,7 @@ func freeAddress() string {
 	}
 }
 
-// prepare makes namespaces, and a user with the operator's role.
+// prepare creates namespaces, and a user with the operator's role.
 func (w *world) prepare(kubernetes *envtest.Environment) error {
 	ctx := context.Background()
 	for _, name := range []string{systemNamespace, "shop", "closed"} {
@@ -185,7 +187,7 @@ func (w *world) allow(ctx context.Context) error {
 		return err
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "sluice-operator"}}
-	// What the chart makes for a namespace in operator.secretNamespaces.
+	// The Role that the chart creates for a namespace in operator.secretNamespaces.
 	secrets := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sluice-operator-secrets"},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}
 	for _, object := range []client.Object{role, namespaced, secrets, &rbacv1.RoleBinding{
@@ -206,7 +208,7 @@ func (w *world) allow(ctx context.Context) error {
 	})
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	*exec.Cmd
 	log  string
@@ -271,7 +273,7 @@ func (w *world) startOperator() (err error) {
 	return err
 }
 
-// runOperator starts one; without flags to say where, for everybody's control plane.
+// runOperator starts an operator; without flags for it, on the shared control plane.
 func (w *world) runOperator(name, metrics string, flags ...string) (*process, error) {
 	if len(flags) == 0 {
 		flags = []string{"--server", w.server, "--insecure", "--log-level", "debug"}
@@ -304,7 +306,7 @@ func eventually(t *testing.T, try func() error) {
 	}
 }
 
-// create makes resources from YAML, and deletes them when the test ends.
+// create creates resources from YAML, and deletes them when the test ends.
 func create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -350,7 +352,7 @@ func read[T client.Object](t *testing.T, object T, text string) T {
 	return object
 }
 
-// ready waits until Ready has a status, a reason and a message that holds the text.
+// ready waits until Ready has a status, a reason and a message that contains the text.
 func ready(t *testing.T, r client.Object, status metav1.ConditionStatus, reason, text string) {
 	t.Helper()
 	shows(t, r, v1alpha1.ConditionReady, status, reason, text)

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/tests/host"
 )
 
-// A pool above its threshold: hosts of its volumes are told by a unit attention (SBC-4 §4.7.3.7.2), people by an event and a
-// condition, and writes go on.
+// If a pool is above its threshold, hosts of its volumes get a unit attention (SBC-4 §4.7.3.7.2), administrators an event and a
+// condition, and writes continue.
 func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
 	spec, err := c.CephPool("rbd", "")

@@ -1,5 +1,5 @@
-// Package ceph_test runs a whole Sluice over a real Ceph: volumes that any gateway can own, and what becomes of them when
-// gateways, and Ceph, fail.
+// Package ceph_test runs a complete Sluice on a real Ceph: volumes that any gateway can own, and failures of gateways and of
+// Ceph.
 package ceph_test
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const (
 	blockSize = 512
-	patience  = 100 * time.Second // of a whole test: what takes longer counts as never
+	patience  = 100 * time.Second // of a whole test; a longer one counts as hanging
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts Ceph and a cluster over it, and waits until all volumes are served.
+// start starts Ceph and a cluster on it, and waits until all volumes are served.
 func start(t *testing.T, options cluster.Options) (*cluster.Cluster, context.Context) {
 	t.Helper()
 	root, _ := filepath.Abs("../..") // the working directory is there
@@ -52,7 +52,7 @@ func start(t *testing.T, options cluster.Options) (*cluster.Cluster, context.Con
 	}
 	options.Ceph.Script = filepath.Join(root, "tests", "lib", "mini-ceph")
 	options.Replicas = 1
-	directory, err := os.MkdirTemp("", "sluice") // short: Ceph has sockets in it
+	directory, err := os.MkdirTemp("", "sluice") // short, because Ceph has sockets in it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func control(ctx context.Context, t *testing.T, c *cluster.Cluster, words ...str
 	return string(output)
 }
 
-// rados runs a program of Ceph's: `rbd ls pool`.
+// rados runs one of Ceph's programs, for example `rbd ls pool`.
 func rados(ctx context.Context, t *testing.T, c *cluster.Cluster, words string) string {
 	t.Helper()
 	output, err := c.Rados(ctx, strings.Fields(words)...)
@@ -108,7 +108,7 @@ func ownerOf(ctx context.Context, t *testing.T, c *cluster.Cluster, volume int) 
 	return owner
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func until(ctx context.Context, t *testing.T, condition func() error) {
 	t.Helper()
 	if err := world.Until(ctx, condition); err != nil {
@@ -116,7 +116,7 @@ func until(ctx context.Context, t *testing.T, condition func() error) {
 	}
 }
 
-// writers write numbers, one after the other, into blocks of each LUN over all paths, and know what was acknowledged.
+// writers write ascending numbers into blocks of each LUN over all paths, and record what was acknowledged.
 type writers struct {
 	t         *testing.T
 	c         *cluster.Cluster
@@ -126,7 +126,7 @@ type writers struct {
 	runs      sync.WaitGroup
 
 	mu sync.Mutex
-	// acknowledged is the last number that was, by LUN and block; doubtful are later ones that may be there, too.
+	// acknowledged has the last acknowledged number, by LUN and block; doubtful has later ones that may have been written.
 	acknowledged map[place]uint64
 	doubtful     map[place][]uint64
 	refused      []string
@@ -141,7 +141,7 @@ type place struct {
 
 const writtenBlocks = 4 // of each LUN
 
-// write begins to write to all volumes.
+// write starts to write to all volumes.
 func write(ctx context.Context, t *testing.T, c *cluster.Cluster) *writers {
 	t.Helper()
 	w := &writers{t: t, c: c, acknowledged: map[place]uint64{}, doubtful: map[place][]uint64{}, changed: make(chan struct{})}
@@ -162,7 +162,7 @@ func write(ctx context.Context, t *testing.T, c *cluster.Cluster) *writers {
 	return w
 }
 
-// run ends between two writes; each has until ctx ends.
+// run ends between two writes; each write has until ctx ends.
 func (w *writers) run(running, ctx context.Context, lun uint16) {
 	for number := uint64(1); running.Err() == nil; number++ {
 		at := place{lun, number % writtenBlocks}
@@ -192,7 +192,7 @@ func content(number uint64) []byte {
 	return block
 }
 
-// more waits until every LUN has so many more writes acknowledged.
+// more waits until every LUN has this number of further acknowledged writes.
 func (w *writers) more(ctx context.Context, writes uint64) {
 	w.t.Helper()
 	all := make([]int, len(w.luns))
@@ -202,7 +202,7 @@ func (w *writers) more(ctx context.Context, writes uint64) {
 	w.moreOf(ctx, all, writes)
 }
 
-// moreOf waits until these LUNs have so many more writes acknowledged.
+// moreOf waits until these LUNs have this number of further acknowledged writes.
 func (w *writers) moreOf(ctx context.Context, luns []int, writes uint64) {
 	w.t.Helper()
 	before := w.progress()
@@ -235,7 +235,7 @@ func (w *writers) progress() []uint64 {
 	return last
 }
 
-// end stops them, and reads what they wrote over every path: nothing acknowledged may be missing, nothing stale be there.
+// end stops them, and reads their blocks over every path: no acknowledged write may be missing, and nothing may be stale.
 func (w *writers) end(ctx context.Context) {
 	w.t.Helper()
 	w.stop()

@@ -73,7 +73,7 @@ func TestAPoolThatWasCreatedAnewIsRefusedUntilItIsAdopted(t *testing.T) {
 	}
 }
 
-// An image that was deleted and created anew, and one that lost its end, are not served.
+// An image that was deleted and created again, and one that lost its end, are not served.
 func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1})
 	name := cluster.VolumeName(0)
@@ -89,7 +89,7 @@ func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	mapped(ctx, t, c, nil)
 	for _, words := range []string{"rbd rm " + replaced, "rbd create --size 16M --image-feature layering,exclusive-lock " + replaced,
 		"rbd resize --allow-shrink --no-progress --size 16M " + truncated} {
-		until(ctx, t, func() error { // once its owner has closed it
+		until(ctx, t, func() error { // after its owner has closed it
 			_, err := c.Rados(ctx, strings.Fields(words)...)
 			return err
 		})

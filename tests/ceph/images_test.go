@@ -21,7 +21,7 @@ func writes(ctx context.Context, t *testing.T, session *host.Session, lun uint16
 	}
 }
 
-// reads waits until a LUN is there and holds a number.
+// reads waits until a LUN exists and contains a number.
 func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16, number uint64) {
 	t.Helper()
 	until(ctx, t, func() error {
@@ -33,7 +33,7 @@ func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16,
 	})
 }
 
-// mapped has the target show these volumes, by LUN.
+// mapped maps these volumes in the target, by LUN.
 func mapped(ctx context.Context, t *testing.T, c *cluster.Cluster, volumes map[int]string) {
 	t.Helper()
 	var luns []string
@@ -49,7 +49,7 @@ func mapped(ctx context.Context, t *testing.T, c *cluster.Cluster, volumes map[i
 	control(ctx, t, c, "apply", "-f", file)
 }
 
-// exists says whether the pool has an image of that name.
+// exists reports whether the pool has an image of that name.
 func exists(ctx context.Context, t *testing.T, c *cluster.Cluster, image string) bool {
 	t.Helper()
 	for _, name := range strings.Fields(rados(ctx, t, c, "rbd ls rbd")) {
@@ -69,7 +69,7 @@ func imageOf(ctx context.Context, t *testing.T, c *cluster.Cluster, volume strin
 	return image
 }
 
-// A volume's way through its life in Ceph: made, grown under its host, copied by snapshot and by clone, rolled back, deleted.
+// The life of a volume in Ceph: creation, growth in use, copies by snapshot and by clone, rollback, deletion.
 func TestImagesAreManagedByTheGatewaysThatServeThem(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1})
 	name := cluster.VolumeName(0)
@@ -94,7 +94,7 @@ func TestImagesAreManagedByTheGatewaysThatServeThem(t *testing.T) {
 	reads(ctx, t, session, 2, 2)
 	writes(ctx, t, session, 2, 3)
 	reads(ctx, t, session, 0, 2)
-	// What was copied from the volume itself shares nothing with it in the end, so that it can go.
+	// A copy of the volume itself finally shares nothing with it, so the volume can be deleted.
 	until(ctx, t, func() error {
 		if info := rados(ctx, t, c, "rbd info rbd/"+imageOf(ctx, t, c, "of-volume")); strings.Contains(info, "parent:") {
 			return fmt.Errorf("it has a parent: %s", info)
@@ -164,7 +164,7 @@ func TestADeletedVolumeGoesToTheTrashOrStaysAsItWasAskedForAndOrphansAreTold(t *
 	if !exists(ctx, t, c, images["retain"]) {
 		t.Error("what should stay is gone")
 	}
-	// A pool looks for orphans as soon as gateways reach it.
+	// A pool is checked for orphans as soon as gateways reach it.
 	spec, err := c.CephPool("rbd", "")
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func create(ctx context.Context, t *testing.T, c *cluster.Cluster, name, spec st
 	control(ctx, t, c, "apply", "-f", file)
 }
 
-// A pool that can't be used says what is wrong in words that name it.
+// For an unusable pool, the condition names the problem.
 func TestAPoolThatCannotBeUsedSaysWhy(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1})
 	good, err := c.CephPool("rbd", "")

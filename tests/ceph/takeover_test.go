@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/tests/host"
 )
 
-// volumesOf are the volumes that a gateway owns.
+// volumesOf returns the volumes that a gateway owns.
 func volumesOf(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) []int {
 	t.Helper()
 	var all []int
@@ -42,7 +42,7 @@ func takenOver(ctx context.Context, t *testing.T, c *cluster.Cluster, volumes []
 	}
 }
 
-// blocklisted are the clients that are, which a gateway that holds several volumes adds one to.
+// blocklisted returns the blocklisted clients. A fenced gateway adds one, regardless of the number of its volumes.
 func blocklisted(ctx context.Context, t *testing.T, c *cluster.Cluster) []string {
 	t.Helper()
 	clients, err := c.Blocklist(ctx)
@@ -52,7 +52,7 @@ func blocklisted(ctx context.Context, t *testing.T, c *cluster.Cluster) []string
 	return clients
 }
 
-// R2: a gateway that was killed is blocklisted once, whatever it owned, and what it had acknowledged is there.
+// R2: a killed gateway is blocklisted once, regardless of its volumes, and its acknowledged writes are preserved.
 func TestVolumesOfAKilledGatewayAreTakenOverAndNothingAcknowledgedIsLost(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 6})
 	w := write(ctx, t, c)
@@ -76,7 +76,7 @@ func TestVolumesOfAKilledGatewayAreTakenOverAndNothingAcknowledgedIsLost(t *test
 	w.end(ctx)
 }
 
-// R2, R4: whoever sleeps through its own replacement writes nothing any more when it wakes up, and comes back as a new client.
+// R2, R4: a gateway that was suspended during its own replacement writes nothing when it resumes, and returns as a new client.
 func TestAGatewayThatSleptThroughItsReplacementWritesNothingMoreAndComesBack(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 3})
 	w := write(ctx, t, c)
@@ -109,7 +109,7 @@ func TestAGatewayThatSleptThroughItsReplacementWritesNothingMoreAndComesBack(t *
 	}
 }
 
-// R7: a planned move is agreed on; nobody is shut out, and no host sees an error.
+// R7: a planned move is agreed on; no gateway is fenced, and no host sees an error.
 func TestAPlannedMoveBlocklistsNobodyAndNoHostSeesAnError(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 2})
 	w := write(ctx, t, c)
@@ -130,7 +130,7 @@ func TestAPlannedMoveBlocklistsNobodyAndNoHostSeesAnError(t *testing.T) {
 	}
 }
 
-// A gateway whose client somebody else has blocklisted drops its hosts, and is itself again as a new client.
+// A gateway whose client an administrator has blocklisted drops its hosts, and returns as a new client.
 func TestAGatewayThatAnAdministratorBlocklistedComesBackByItself(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 2})
 	w := write(ctx, t, c)
@@ -166,7 +166,7 @@ func TestAGatewayThatAnAdministratorBlocklistedComesBackByItself(t *testing.T) {
 	}
 }
 
-// holderOf an image's exclusive lock, as a blocklist names it.
+// holderOf returns the holder of an image's exclusive lock, as a blocklist names it.
 func holderOf(ctx context.Context, t *testing.T, c *cluster.Cluster, image string) string {
 	t.Helper()
 	for _, line := range strings.Split(rados(ctx, t, c, "rbd lock ls rbd/"+image), "\n") {
@@ -177,7 +177,7 @@ func holderOf(ctx context.Context, t *testing.T, c *cluster.Cluster, image strin
 	return ""
 }
 
-// R8: what hosts have reserved outlives its owner, in Ceph as well.
+// R8: reservations outlive the owner of a volume, in Ceph as well.
 func TestAReservationOutlivesItsOwner(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 1})
 	owner := ownerOf(ctx, t, c, 0)

@@ -13,11 +13,11 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// epochs in which the volumes are served.
+// epochs returns the epochs in which the volumes are served.
 func epochs(ctx context.Context, t *testing.T, c *cluster.Cluster) []uint64 {
 	t.Helper()
 	var all []uint64
-	err := world.Until(ctx, func() error { // one may be on its way to a gateway that came a moment after the others
+	err := world.Until(ctx, func() error { // one may be moving to a gateway that connected later than the others
 		all = nil
 		for volume := range c.Volumes {
 			epoch, err := c.Owned(ctx, volume)
@@ -34,7 +34,8 @@ func epochs(ctx context.Context, t *testing.T, c *cluster.Cluster) []uint64 {
 	return all
 }
 
-// Ceph in trouble is no gateway's fault: I/O through owners and forwarders waits and goes on, nobody is shut out, nothing moves.
+// Faults of Ceph are not attributed to gateways: I/O through owners and forwarders waits and continues, no gateway is fenced, and
+// no volume moves.
 func TestDisksMonitorsAndAllOfCephMayGoAndComeBackUnderACluster(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 3, Ceph: &cluster.Ceph{Monitors: 3, Disks: 3, DiskMiB: 2048}})
 	w := write(ctx, t, c)
@@ -44,7 +45,7 @@ func TestDisksMonitorsAndAllOfCephMayGoAndComeBackUnderACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, daemon := range []string{"osd.0", "mon.0"} { // mon.0 leads
+	for _, daemon := range []string{"osd.0", "mon.0"} { // mon.0 is the leader
 		ceph("down", daemon, "KILL")
 		w.more(ctx, 10)
 		ceph("up", daemon)
@@ -62,8 +63,8 @@ func TestDisksMonitorsAndAllOfCephMayGoAndComeBackUnderACluster(t *testing.T) {
 	}
 }
 
-// One gateway without a way to Ceph: its hosts wait, those of the others don't. It is given back its way, and all goes on.
-// A volume that is moved from it meanwhile can't be released by it: it is shut out, and comes back as a new client.
+// One gateway is disconnected from Ceph: its hosts wait, those of the others do not. When it is connected again, everything
+// continues. If a volume is moved from it meanwhile, it cannot release the volume: it is fenced, and returns as a new client.
 func TestAnOwnerCutFromCephKeepsItsHostsWaitingUntilItIsBackOrItsVolumeIsMoved(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 3})
 	w := write(ctx, t, c)
@@ -85,7 +86,7 @@ func TestAnOwnerCutFromCephKeepsItsHostsWaitingUntilItIsBackOrItsVolumeIsMoved(t
 	heal := cut()
 	stood := w.progress()[0]
 	w.moreOf(ctx, spared, 100)
-	if now := w.progress()[0]; now > stood+2 { // one was on its way, and one more at most
+	if now := w.progress()[0]; now > stood+2 { // one was in progress, and at most one more
 		t.Errorf("%d writes were acknowledged without a way to Ceph", now-stood)
 	}
 	if err := heal(); err != nil {
@@ -122,8 +123,8 @@ func TestAnOwnerCutFromCephKeepsItsHostsWaitingUntilItIsBackOrItsVolumeIsMoved(t
 	}
 }
 
-// Where a pool has no room, what needs some is refused (DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT), through owner and
-// forwarder alike, and takes it again once there is room.
+// If a pool has no space, writes that need some are refused (DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT), through owner
+// and forwarder alike, and accepted again once there is space.
 func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, VolumeMiB: 256, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
 	noRoom := host.Sense{Key: 0x7, Code: 0x27, Qualifier: 0x07}
@@ -132,7 +133,7 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 	for gateway := range c.Gateways {
 		session := login(ctx, t, c, 1, gateway)
 		writes(ctx, t, session, 0, 1)
-		// Each write goes where nothing was written before.
+		// Each write goes to blocks that were not written before.
 		next := func() (full bool, err error) {
 			place += 64
 			response, err := session.Do(ctx, host.Write(0, place, data, blockSize))
@@ -162,12 +163,13 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 	}
 }
 
-// Ceph gives up the watches of a gateway that it hasn't heard of for a while. Back again it goes on, or lets go of a volume whose lock
-// librbd could not keep (gateway/decisions/ceph.md); either way nobody is shut out, and its hosts go on.
+// Ceph drops the watches of a gateway that it has not heard for a while. When the gateway is connected again it continues, or
+// releases a volume whose lock librbd could not keep (gateway/decisions/ceph.md). In either case no gateway is fenced, and its
+// hosts continue.
 func TestAnOwnerCutFromCephForLongerThanAWatchLivesGoesOnOrBeginsANewEpoch(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 2})
 	rados(ctx, t, c, "ceph config set osd osd_client_watch_timeout 3")
-	owner := (ownerOf(ctx, t, c, 0) + 1) % len(c.Gateways) // who opens the image from here on
+	owner := (ownerOf(ctx, t, c, 0) + 1) % len(c.Gateways) // the gateway that opens the image next
 	control(ctx, t, c, "volume", "move", cluster.VolumeName(0), "--to", cluster.GatewayName(owner), "--wait")
 	w := write(ctx, t, c)
 	before := epochs(ctx, t, c)

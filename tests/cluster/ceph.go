@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// Ceph says which cluster of Ceph the volumes live in: made for this one, in a namespace of its own, and gone with it.
+// Ceph describes the Ceph cluster with the volumes. It is made for this cluster, in a separate namespace, and removed with it.
 type Ceph struct {
 	// Script is tests/lib/mini-ceph.
 	Script string
-	// Monitors and Disks are how many daemons there are; 0: one.
+	// Monitors and Disks are the numbers of daemons; 0: one.
 	Monitors, Disks int
 	// DiskMiB is the size of each disk, a sparse file; 0: 4096.
 	DiskMiB int
-	// Manager: there is one, so that Ceph knows how full it is.
+	// Manager: there is a manager daemon, so that Ceph reports its usage.
 	Manager bool
 }
 
-// Storage is the network between gateways and Ceph, where there is one; CephNode the namespace of Ceph.
+// Storage is the network between gateways and Ceph, if there is a Ceph; CephNode is the namespace of Ceph.
 const (
 	Storage  = "storage"
 	CephNode = "ceph"
@@ -55,16 +55,16 @@ func (c *Cluster) MiniCeph(ctx context.Context, action string, more ...string) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(output.Close(), os.Remove(output.Name())) }() // what it said is read before
+	defer func() { _ = errors.Join(output.Close(), os.Remove(output.Name())) }() // the output is read before
 	command.Stdout, command.Stderr = output, output
 	if err := command.Run(); err != nil {
-		said, _ := os.ReadFile(output.Name()) // without what it said, the error says less
+		said, _ := os.ReadFile(output.Name()) // without the output the error has less information
 		return fmt.Errorf("mini-ceph %s: %w: %s", action, err, strings.TrimSpace(string(said)))
 	}
 	return nil
 }
 
-// Rados runs a program of Ceph's as its administrator: `ceph`, `rbd`, `rados`.
+// Rados runs one of Ceph's programs as administrator: `ceph`, `rbd`, `rados`.
 func (c *Cluster) Rados(ctx context.Context, words ...string) (string, error) {
 	command := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", CephNode}, words...)...)
 	command.Env = append(os.Environ(), "CEPH_CONF="+c.path("ceph", "ceph.conf"))
@@ -79,7 +79,7 @@ func (c *Cluster) Rados(ctx context.Context, words ...string) (string, error) {
 
 var monitorAddress = regexp.MustCompile(`v2:([0-9.]+:[0-9]+)`)
 
-// CephPool is the spec of the storage pool, as YAML; with another pool or key than it has, if given.
+// CephPool returns the spec of the storage pool, as YAML; with another pool or key, if given.
 func (c *Cluster) CephPool(pool, key string) (string, error) {
 	conf, err := os.ReadFile(c.path("ceph", "ceph.conf"))
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) CephPool(pool, key string) (string, error) {
 	return fmt.Sprintf("rbd: {monitors: [%s], user: gateway, key: %q, pool: %s}", strings.Join(monitors, ", "), strings.TrimSpace(key), pool), nil
 }
 
-// Blocklist are the clients that are blocklisted, without expiry times.
+// Blocklist returns the blocklisted clients, without expiry times.
 func (c *Cluster) Blocklist(ctx context.Context) ([]string, error) {
 	listed, err := c.Rados(ctx, "ceph", "osd", "blocklist", "ls")
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Cluster) Blocklist(ctx context.Context) ([]string, error) {
 	return clients, nil
 }
 
-// ImageOf a volume, by name.
+// ImageOf returns the image of a volume, by the volume's name.
 func (c *Cluster) ImageOf(ctx context.Context, volume string) (string, error) {
 	uid, err := c.Control(ctx, "volume", "get", volume, "-o", "json")
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Cluster) endCeph() error {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(c.path("ceph"), "lock")); err != nil {
-		return nil // it never began
+		return nil // it was never started
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*stopPatience)
 	defer cancel()

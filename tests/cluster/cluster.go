@@ -1,5 +1,5 @@
-// Package cluster runs a whole Sluice for tests: control plane, gateways, volumes and a target, each process real, in
-// namespaces joined by bridges (package world).
+// Package cluster runs a complete Sluice for tests: control plane, gateways, volumes and a target. All processes are real, in
+// namespaces that bridges connect (package world).
 package cluster
 
 import (
@@ -30,7 +30,7 @@ const (
 // ControlNode is the namespace of the control plane and its etcd.
 const ControlNode = "cp"
 
-// Target that every volume is a LUN of, LUN 0 first.
+// Target that maps every volume, LUN 0 first.
 const (
 	Target    = "iqn.2026-11.dev.sluice:cluster"
 	Initiator = "iqn.2026-11.dev.sluice:cluster-host" // followed by a number from 1 to MaxHosts
@@ -41,7 +41,7 @@ const (
 	iscsiPort      = 3260
 	forwardingPort = 3261
 	apiPort        = 7460 // of the first replica; the others follow
-	etcdPort       = 2379 // of the first member; the others follow by twos
+	etcdPort       = 2379 // of the first member; the others follow in steps of two
 	etcdMembers    = 3
 	volumeMiB      = 16
 )
@@ -58,18 +58,19 @@ type Options struct {
 	Volumes   int
 	// Paths of the target; 0: one by every gateway.
 	Paths int
-	// GatewayEnvironment adds to a gateway's environment, if set; from 0. ReplicaEnvironment is the same for replicas.
+	// GatewayEnvironment returns additions to a gateway's environment, if set; from 0. ReplicaEnvironment is the same for
+	// replicas.
 	GatewayEnvironment func(gateway int) ([]string, error)
 	ReplicaEnvironment func(replica int) ([]string, error)
-	// Replica is another control plane than the one among Programs, if set.
+	// Replica is another control plane program than the one in Programs, if set.
 	Replica string
 	// Pool is the directory of the volumes, which exists; empty: one in Directory.
 	Pool string
-	// Devices have a volume each, if set, in place of a directory.
+	// Devices have one volume each, if set, instead of a directory.
 	Devices []string
-	// Ceph has the volumes, if set, in place of a directory.
+	// Ceph has the volumes, if set, instead of a directory.
 	Ceph *Ceph
-	// Replicas of the control plane: one has its etcd inside, several share one of three members.
+	// Replicas of the control plane: a single one has an embedded etcd, several share an etcd of three members.
 	Replicas int
 	// Fabrics of hosts, on each of which every gateway has a portal; empty: red and blue.
 	Fabrics []string
@@ -77,7 +78,7 @@ type Options struct {
 	VolumeMiB int
 }
 
-// Cluster that runs.
+// Cluster is a running cluster.
 type Cluster struct {
 	Options
 	Network  *world.Network
@@ -94,8 +95,8 @@ func GatewayName(i int) string { return fmt.Sprintf("gw-%d", i+1) }
 // VolumeName of a volume, from 0; it is the LUN of that number.
 func VolumeName(i int) string { return fmt.Sprintf("vol-%d", i) }
 
-// Start runs the control plane, makes all objects and starts the gateways. Isolate (package world) comes first. What
-// runs when it fails is ended.
+// Start starts the control plane, creates all objects and starts the gateways. The caller must call Isolate (package world)
+// first. If it fails it ends all processes.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{Options: options}
 	for _, step := range []func(context.Context) error{c.wire, c.startCeph, c.startControlPlane, c.makeObjects, c.startGateways} {
@@ -148,7 +149,7 @@ func (c *Cluster) Portals(gateway int) []string {
 	return portals
 }
 
-// ForwardingAddress of a gateway, from 0: the port that other gateways log in to.
+// ForwardingAddress of a gateway, from 0: the port to which other gateways log in.
 func (c *Cluster) ForwardingAddress(gateway int) string {
 	return fmt.Sprintf("%s:%d", c.Network.Address(GatewayName(gateway), Internal), forwardingPort)
 }
@@ -162,7 +163,7 @@ func (c *Cluster) AllPortals() []string {
 	return all
 }
 
-// nodeOf a gateway: one for all where the pool is a directory of a node, else one each.
+// nodeOf returns the node of a gateway: one for all if the pool is a directory of a node, else one each.
 func (c *Cluster) nodeOf(gateway int) string {
 	if c.Ceph != nil {
 		return fmt.Sprintf("node-%d", gateway+1)
@@ -170,7 +171,7 @@ func (c *Cluster) nodeOf(gateway int) string {
 	return "node-1"
 }
 
-// gatewayCommand is the only place that knows a gateway's command line.
+// gatewayCommand is the only function that knows a gateway's command line.
 func (c *Cluster) gatewayCommand(i int) []string {
 	program, name := c.Gateway, GatewayName(i)
 	if program == "" {
@@ -292,7 +293,7 @@ func (c *Cluster) startGateways(context.Context) error {
 	return nil
 }
 
-// run runs a program of ours to its end and gives what it printed.
+// run runs a program until it ends and returns its output.
 func (c *Cluster) run(ctx context.Context, program string, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, c.program(program), arguments...)
 	var complaint strings.Builder
@@ -309,13 +310,13 @@ func (c *Cluster) Control(ctx context.Context, arguments ...string) ([]byte, err
 	return c.run(ctx, "sluicectl", append(append([]string{"--server", c.endpoint(0)}, c.certificate("admin")...), arguments...)...)
 }
 
-// Restore fills the data directory of a replica that doesn't run from a backup.
+// Restore restores the data directory of a stopped replica from a backup.
 func (c *Cluster) Restore(ctx context.Context, backup, data string) error {
 	_, err := c.run(ctx, "sluice-controlplane", "restore", "--from", backup, "--data-dir", data)
 	return err
 }
 
-// dial makes the administrator's connection, to the first replica that answers.
+// dial opens the administrator's connection, to the first replica that answers.
 func (c *Cluster) dial() (err error) {
 	var endpoints []string
 	for i := range c.Options.Replicas {
@@ -325,21 +326,21 @@ func (c *Cluster) dial() (err error) {
 	return err
 }
 
-// Files of a certificate that the cluster's authority has issued, such as admin.
+// Files returns the files of a certificate that the cluster's CA has issued, such as admin.
 func (c *Cluster) Files(name string) client.Files {
 	return client.Files{CA: c.path("certs", "ca.crt"), Certificate: c.path("certs", name+".crt"), Key: c.path("certs", name+".key")}
 }
 
-// Connection to the control plane, as an administrator.
+// Connection returns an administrator's connection to the control plane.
 func (c *Cluster) Connection() grpc.ClientConnInterface { return c.connection }
 
 func (c *Cluster) volumes() pb.VolumeServiceClient   { return pb.NewVolumeServiceClient(c.connection) }
 func (c *Cluster) gateways() pb.GatewayServiceClient { return pb.NewGatewayServiceClient(c.connection) }
 func (c *Cluster) targets() pb.TargetServiceClient   { return pb.NewTargetServiceClient(c.connection) }
 
-const stopPatience = 15 * time.Second // a gateway takes 10 s at most (limits::kShutdownBound)
+const stopPatience = 15 * time.Second // a gateway takes at most 10 s (limits::kShutdownBound)
 
-// Close ends everything; what would not stop is killed. Data and logs stay in the directory.
+// Close ends everything, and kills processes that do not stop. Data and logs stay in the directory.
 func (c *Cluster) Close() error {
 	var all []error
 	if c.connection != nil {
@@ -355,7 +356,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(all...)
 }
 
-// Stop asks the gateways to stop, as an orderly shutdown does.
+// Stop stops the gateways by SIGTERM.
 func (c *Cluster) Stop() error {
 	var all []error
 	for _, p := range c.Gateways {
@@ -364,7 +365,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(all...)
 }
 
-// Processes of the cluster, those that lean on others first.
+// Processes returns the processes of the cluster, dependent ones first.
 func (c *Cluster) Processes() []*world.Process {
 	var all []*world.Process
 	for _, group := range [][]*world.Process{c.Gateways, c.Replicas, c.Members} {
@@ -377,7 +378,7 @@ func (c *Cluster) Processes() []*world.Process {
 	return all
 }
 
-// Logs are the ends of all processes' logs, for people.
+// Logs returns the ends of all processes' logs, for messages.
 func (c *Cluster) Logs(lines int) string {
 	var text strings.Builder
 	for _, p := range c.Processes() {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func start(t *testing.T, options cluster.Options) (*cluster.Cluster, context.Context) {
 	t.Helper()
-	options.Programs, _ = filepath.Abs("../../build/bin") // the working directory is there
+	options.Programs, _ = filepath.Abs("../../build/bin") // the working directory exists
 	if gateway := os.Getenv("SLUICE_GATEWAY"); gateway != "" {
 		options.Gateway = gateway // a safety mutation (gateway/src/base/canary.h)
 	}
@@ -117,7 +117,7 @@ func TestGatewaysBecomeReadyAndVolumesOwnedThenMoved(t *testing.T) {
 	}
 }
 
-// Nobody else can own the volume: whoever waits for its move is told, long before the limit.
+// No other gateway can own the volume. A client that waits for the move gets the reason long before the limit.
 func TestWaitingForAMoveThatComesToNothingEndsAndSaysWhy(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
 	if err := c.WaitReady(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// loopDevices attaches a loop device of so many MiB each, until the test ends.
+// loopDevices attaches a loop device of each size in MiB, until the test ends.
 func loopDevices(t *testing.T, mebibytes ...int64) []string {
 	t.Helper()
 	var devices []string
@@ -40,8 +40,8 @@ func loopDevices(t *testing.T, mebibytes ...int64) []string {
 	return devices
 }
 
-// A volume on a whole device: its owner is killed, the other gateway of the node takes the device, the first comes back while
-// the control plane is away, and what was written is there each time.
+// A volume on a whole device: its owner is killed, the other gateway of the node takes the device, and the first one returns
+// while the control plane is stopped. The written data is there each time.
 func TestAVolumeOnAWholeDeviceOutlivesItsOwnersAndTheControlPlanesAbsence(t *testing.T) {
 	devices := loopDevices(t, 64, 24)
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Devices: devices})
@@ -65,7 +65,7 @@ func TestAVolumeOnAWholeDeviceOutlivesItsOwnersAndTheControlPlanesAbsence(t *tes
 	if err := c.Replicas[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Not killed: what it knows is on its disk a second after it changed, or when it ends.
+	// It is not killed: its state is on its disk one second after a change, or when it ends.
 	if err := c.Gateways[other].Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}

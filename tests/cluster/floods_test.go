@@ -10,10 +10,11 @@ import (
 	"sluice.dev/sluice/tests/host"
 )
 
-// forwardingRoom is how many connections may be in their login at a forwarding port (limits::kMaxForwardingUnauthenticated).
+// forwardingRoom is the maximum number of connections in their login at a forwarding port
+// (limits::kMaxForwardingUnauthenticated).
 const forwardingRoom = 1024
 
-// flood opens silent connections to the forwarding port of a gateway, more than it has room for. They end with the test.
+// flood opens more silent connections to the forwarding port of a gateway than it admits. They are closed with the test.
 func flood(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
 	address := fmt.Sprintf("%s:3261", c.Network.Address(cluster.GatewayName(gateway), cluster.Internal))
@@ -37,7 +38,7 @@ func TestAFloodOfTheForwardingPortKeepsForwardingAlive(t *testing.T) {
 		flood(ctx, t, c, gateway)
 	}
 	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
-	for gateway := range 2 { // one of them owns the volume, the other forwards over a connection that is new
+	for gateway := range 2 { // one of them owns the volume; the other one forwards over a new connection
 		session := login(ctx, t, c, 1, gateway)
 		if _, err := session.Good(ctx, write); err != nil {
 			t.Errorf("a write through %s: %v", cluster.GatewayName(gateway), err)

@@ -20,7 +20,7 @@ type CopiedState struct {
 	Peers    map[uint32]*pb.DesiredPeer
 }
 
-// CopyState reads the desired state that a gateway, from 0, has saved.
+// CopyState reads the saved desired state of a gateway, from 0.
 func (c *Cluster) CopyState(gateway int) (*CopiedState, error) {
 	text, err := os.ReadFile(c.path(GatewayName(gateway)+".state", "desired-state"))
 	if err != nil {
@@ -51,17 +51,17 @@ func (c *Cluster) CopyState(gateway int) (*CopiedState, error) {
 
 // Forged is a login at a forwarding port.
 type Forged struct {
-	// Address is the forwarding port, Owner the peer behind it as the attacker knows it.
+	// Address is the forwarding port, Owner the peer that has it, with the attacker's knowledge.
 	Address string
 	Owner   *pb.DesiredPeer
-	// Number and Incarnation are those of the gateway that the attacker claims to be.
+	// Number and Incarnation of the gateway that the attacker claims to be.
 	Number      uint32
 	Incarnation string
 	Key         *pb.ForwardingKey
 	Initiator   string
 }
 
-// Login makes the login, as forwarding_wire.h describes it.
+// Login logs in as forwarding_wire.h describes.
 func (f Forged) Login(ctx context.Context) error {
 	secret := func(direction string) string {
 		sum := sha256.New()

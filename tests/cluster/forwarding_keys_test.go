@@ -25,7 +25,7 @@ func copied(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peer
 		}
 		keyed := 0
 		for _, peer := range state.Peers {
-			// A gateway of an earlier release has only keys that all gateways share.
+			// A gateway of an earlier release has only the shared keys.
 			if peer.OwnKeys = append(peer.OwnKeys, state.Settings.GetForwardingKeys()...); len(peer.OwnKeys) > 0 {
 				keyed++
 			}
@@ -43,7 +43,7 @@ func copied(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peer
 	return state
 }
 
-// incarnation of a gateway, from 0, as its peer knows it.
+// incarnation returns the incarnation of a gateway, from 0, as its peer knows it.
 func incarnation(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peer int) string {
 	t.Helper()
 	state := copied(ctx, t, c, peer, len(c.Gateways)-1)
@@ -61,7 +61,7 @@ func refusedWith(t *testing.T, what string, err error, status uint16) {
 	}
 }
 
-// What a copied desired state opens: only the peers of that gateway, in its name, for hosts that they admit.
+// A copied desired state gives access only to that gateway's peers, in its name, for hosts that they admit.
 func TestACopiedDesiredStateOpensNoOtherGatewaysSessions(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 1, Replicas: 1})
 	if err := c.WaitReady(ctx); err != nil {
@@ -168,7 +168,7 @@ func TestKeysOfGatewaysRotateAndNoCommandFails(t *testing.T) {
 	}
 }
 
-// becomesOnce writes over a new session, whose first command may only bring unit attentions.
+// becomesOnce writes over a new session, whose first command may get unit attentions.
 func becomesOnce(ctx context.Context, t *testing.T, session *host.Session, write host.Command) {
 	t.Helper()
 	for range 4 {

@@ -28,7 +28,7 @@ const (
 	heartbeat = 500 * time.Millisecond // a stream that is silent for 3 s ends
 )
 
-// stranger is a program that has the certificate of a gateway, and speaks its stream as it likes.
+// stranger is a program that has the certificate of a gateway, and sends arbitrary messages on its stream.
 type stranger struct {
 	*testing.T
 	stream pb.GatewayStreamService_ConnectClient
@@ -58,7 +58,7 @@ func (s *stranger) trySend(message *pb.ConnectRequest) error {
 	return s.stream.Send(message)
 }
 
-// withCertificate connects to the control plane with the certificate of a gateway, which is issued now.
+// withCertificate connects to the control plane with a newly issued certificate of a gateway.
 func withCertificate(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway string) pb.GatewayStreamServiceClient {
 	t.Helper()
 	certs := filepath.Join(c.Directory, "certs")
@@ -83,7 +83,7 @@ func (s *stranger) send(message *pb.ConnectRequest) {
 	}
 }
 
-// await gives the first answer that is wanted, and all that came before it as text.
+// await returns the first wanted answer, and all earlier ones as text.
 func (s *stranger) await(wanted func(*pb.ConnectResponse) bool) (answer *pb.ConnectResponse, before string) {
 	s.Helper()
 	for {
@@ -97,7 +97,7 @@ func (s *stranger) await(wanted func(*pb.ConnectResponse) bool) (answer *pb.Conn
 	}
 }
 
-// loads asks for the reservations of a volume.
+// loads requests the reservations of a volume.
 func (s *stranger) loads(uid string, epoch uint64) *pb.ReservationState {
 	s.Helper()
 	s.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationLoad{ReservationLoad: &pb.ReservationLoad{RequestId: 7, VolumeUid: uid,
@@ -106,7 +106,7 @@ func (s *stranger) loads(uid string, epoch uint64) *pb.ReservationState {
 	return answer.GetReservationState()
 }
 
-// flood sends large reports until the control plane ends the stream, and gives the end's reason.
+// flood sends large reports until the control plane ends the stream, and returns the reason.
 func (s *stranger) flood() error {
 	s.Helper()
 	text := strings.Repeat("x", 1<<20)
@@ -165,7 +165,7 @@ func TestTheCertificateOfAGatewayOpensItsOwnPoolsAndVolumesOnly(t *testing.T) {
 	}
 	s.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{Full: true,
 		Put: []*pb.SessionObserved{{Tsih: 7, Isid: "400000000001", Initiator: cluster.Initiator + "1", TargetIqn: cluster.Target}}}}})
-	s.loads("none", 1) // its answer comes after the report was taken
+	s.loads("none", 1) // its answer comes after the report was handled
 	sessions, err := c.Control(ctx, "session", "list", "-o", "json")
 	if err != nil || strings.Contains(string(sessions), "edge-1") {
 		t.Errorf("a session that no gateway has is in the register: %s %v", sessions, err)

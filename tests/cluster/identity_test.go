@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// twin is a second process of a gateway, not started: with its own admin socket, log and metrics, on another node's namespace if that
-// is given, with another state directory if that is given.
+// twin returns a second process of a gateway, not started: with separate admin socket, log and metrics; in another node's
+// namespace if one is given; with another state directory if one is given.
 func twin(t *testing.T, of *world.Process, node, state string) *world.Process {
 	t.Helper()
 	directory := t.TempDir()
@@ -42,7 +42,7 @@ func twin(t *testing.T, of *world.Process, node, state string) *world.Process {
 	return second
 }
 
-// ends waits for the end of a process and checks its status and its last words.
+// ends waits for the end of a process and checks its status and its last output.
 func ends(ctx context.Context, t *testing.T, p *world.Process, status string, words ...string) {
 	t.Helper()
 	select {
@@ -101,7 +101,7 @@ func logsIn(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) 
 func TestASecondProcessOnAStateDirectoryInUseEndsAtOnce(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 1})
 	session := logsIn(ctx, t, c, 0)
-	reads(ctx, t, session, 0) // waits for the owner
+	reads(ctx, t, session, 0) // it waits for the owner
 	writes(ctx, t, session, 0, 'a')
 	second := twin(t, c.Gateways[0], cluster.GatewayName(0), "")
 	if err := second.Start(); err != nil {
@@ -116,7 +116,7 @@ func TestASecondProcessOnAStateDirectoryInUseEndsAtOnce(t *testing.T) {
 func TestASecondProcessThatCannotListenDoesNotBecomeTheGateway(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 1})
 	session := logsIn(ctx, t, c, 0)
-	reads(ctx, t, session, 0) // waits for the owner
+	reads(ctx, t, session, 0) // it waits for the owner
 	writes(ctx, t, session, 0, 'a')
 	second := twin(t, c.Gateways[0], cluster.GatewayName(0), t.TempDir())
 	if err := second.Start(); err != nil {
@@ -138,9 +138,9 @@ func TestASecondProcessThatCannotListenDoesNotBecomeTheGateway(t *testing.T) {
 func TestAReplacedProcessEndsAndClosesItsPorts(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
 	session := logsIn(ctx, t, c, 0)
-	reads(ctx, t, session, 0) // waits for the owner
+	reads(ctx, t, session, 0) // it waits for the owner
 	writes(ctx, t, session, 0, 'a')
-	// Another machine has the same addresses: the second process can listen there.
+	// Another machine has the same addresses, so the second process can listen there.
 	for _, portal := range append(c.Portals(0), c.Network.Address(cluster.GatewayName(0), cluster.Internal)+":0") {
 		address := portal[:strings.LastIndexByte(portal, ':')] + "/32"
 		if out, err := exec.CommandContext(ctx, "ip", "-n", cluster.GatewayName(1), "address", "add", address, "dev", "lo").CombinedOutput(); err != nil {
@@ -154,11 +154,11 @@ func TestAReplacedProcessEndsAndClosesItsPorts(t *testing.T) {
 	ends(ctx, t, c.Gateways[0], "exit status 4", "another process has replaced this one")
 }
 
-// The finding: an empty data directory, and the same names are created.
+// The data directory is empty, and objects of the same names are created.
 func TestAGatewayKeepsServingWhenAControlPlaneOfAnotherSystemTakesTheAddress(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 1})
 	session := logsIn(ctx, t, c, 0)
-	reads(ctx, t, session, 0) // waits for the owner
+	reads(ctx, t, session, 0) // it waits for the owner
 	writes(ctx, t, session, 0, 'a')
 	replica := c.Replicas[0]
 	if err := replica.Stop(20 * time.Second); err != nil {

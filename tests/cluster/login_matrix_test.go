@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	matrixName = "iqn.2026-11.dev.sluice:matrix-" // of initiators
+	matrixName = "iqn.2026-11.dev.sluice:matrix-" // prefix of initiators
 	secret     = "a secret of 16 b"
 	rotated    = "another secret of"
 	mutual     = "the target's own"
@@ -32,7 +32,7 @@ type matrix struct {
 	*testing.T
 	*cluster.Cluster
 	ctx context.Context
-	// hosts by name, as they are in force.
+	// hosts has the credentials in force, by host name.
 	hosts map[string]logins.Credentials
 }
 
@@ -52,7 +52,7 @@ func (m *matrix) control(arguments ...string) {
 	}
 }
 
-// apply replaces hosts as an administrator does by files.
+// apply replaces hosts with files, as an administrator does.
 func (m *matrix) apply(name, spec string) {
 	m.Helper()
 	m.control("apply", "-f", m.file(fmt.Sprintf("apiVersion: sluice.dev/v1\nkind: Host\nmeta: {name: %s}\nspec: {%s}\n", name, spec)))
@@ -70,7 +70,7 @@ func (m *matrix) admit() {
 		strings.Join(names, ", "))))
 }
 
-// makeByCLI makes a host by `sluicectl host create`, as the documentation does.
+// makeByCLI creates a host with `sluicectl host create`, as the documentation does.
 func (m *matrix) makeByCLI(name string, flags ...string) {
 	m.Helper()
 	m.control(append([]string{"host", "create", name, "--initiator", matrixName + name}, flags...)...)

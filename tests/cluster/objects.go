@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// Grow makes the volumes so many, each a LUN of the target.
+// Grow increases the number of volumes; each is a LUN of the target.
 func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 	c.Volumes = volumes
 	return c.makeObjects(ctx)
@@ -24,10 +24,10 @@ func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 
 const targetName = "cluster"
 
-// PoolName is the name of the storage pool that volumes live in.
+// PoolName is the name of the storage pool of the volumes.
 const PoolName = "pool"
 
-// poolSpec, as YAML.
+// poolSpec returns the spec of the pool, as YAML.
 func (c *Cluster) poolSpec() (string, error) {
 	if c.Ceph != nil {
 		return c.CephPool("rbd", "")
@@ -45,7 +45,7 @@ func (c *Cluster) poolSpec() (string, error) {
 	return fmt.Sprintf("local: {node: %s, directory: %q}", c.nodeOf(0), directory), nil
 }
 
-// makeObjects creates, by the CLI, all that there is; what is there already stays as it is.
+// makeObjects creates all objects with the CLI; existing ones stay.
 func (c *Cluster) makeObjects(ctx context.Context) error {
 	pool, err := c.poolSpec()
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Cluster) allGateways(ctx context.Context) ([]*pb.Gateway, error) {
 	return client.Collect(client.All(ctx, c.gateways().ListGateways, &pb.ListGatewaysRequest{}, (*pb.ListGatewaysResponse).GetGateways))
 }
 
-// listShare is how many times as long as a list of all volumes takes nobody asks for the next one.
+// listShare is the ratio of the pause between two lists of all volumes to the duration of a list.
 const listShare = 4
 
 func pause(ctx context.Context, d time.Duration) {
@@ -113,13 +113,13 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// paths that the target has, one by each gateway that exports it.
+// paths returns the number of the target's paths, one through each gateway that exports it.
 func (c *Cluster) paths() int {
 	return min(cmp.Or(c.Paths, c.Options.Gateways), c.Options.Gateways)
 }
 
-// exported fails until every gateway of the path set serves the target as it is now: the first ones that are ready make a
-// shorter set first, and a login before a gateway has applied it is refused.
+// exported fails until every gateway of the path set serves the newest state of the target. The first ready gateways initially
+// make a shorter set, and a login before a gateway has applied the target is refused.
 func (c *Cluster) exported(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				ready++
 			}
 		}
-		if ready < c.Options.Gateways { // it is of no use to look at all volumes, and not for nothing
+		if ready < c.Options.Gateways { // the list of all volumes would be useless now, and costly
 			return fmt.Errorf("%d of %d gateways are ready", ready, c.Options.Gateways)
 		}
 		if err := c.exported(ctx); err != nil {
@@ -184,12 +184,12 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Owner says which gateway owns a volume, from 0.
+// Owner returns the gateway, from 0, that owns a volume.
 func (c *Cluster) Owner(ctx context.Context, volume int) (int, error) {
 	return c.OwnerOf(ctx, VolumeName(volume))
 }
 
-// OwnerOf gives the gateway, from 0, that owns a volume of any name.
+// OwnerOf returns the gateway, from 0, that owns a volume of any name.
 func (c *Cluster) OwnerOf(ctx context.Context, volume string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -212,7 +212,7 @@ func (c *Cluster) OwnerOf(ctx context.Context, volume string) (int, error) {
 	return 0, errors.New(volume + " has no owner")
 }
 
-// Owned gives the epoch of a volume that has an owner which serves it.
+// Owned returns the epoch of a volume whose owner serves it.
 func (c *Cluster) Owned(ctx context.Context, volume int) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -227,7 +227,7 @@ func (c *Cluster) Owned(ctx context.Context, volume int) (uint64, error) {
 	return status.GetEpoch(), nil
 }
 
-// Move asks for a planned move of a volume's ownership.
+// Move requests a planned move of a volume's ownership.
 func (c *Cluster) Move(ctx context.Context, volume, gateway int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -235,7 +235,7 @@ func (c *Cluster) Move(ctx context.Context, volume, gateway int) error {
 	return err
 }
 
-// Bring moves a volume to a gateway, if it isn't there, and returns once it is served there.
+// Bring moves a volume to a gateway, if it is not there, and returns once it is served there.
 func (c *Cluster) Bring(ctx context.Context, volume, gateway int) error {
 	if at, err := c.Owner(ctx, volume); err == nil && at == gateway {
 		return nil
@@ -255,7 +255,7 @@ func (c *Cluster) Bring(ctx context.Context, volume, gateway int) error {
 	})
 }
 
-// Drain asks that everything be moved off a gateway; Undrain takes it back.
+// Drain requests that all volumes and paths leave a gateway; Undrain ends that.
 func (c *Cluster) Drain(ctx context.Context, gateway int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -263,7 +263,7 @@ func (c *Cluster) Drain(ctx context.Context, gateway int) error {
 	return err
 }
 
-// Undrain lets a gateway take volumes again.
+// Undrain allows a gateway to take volumes again.
 func (c *Cluster) Undrain(ctx context.Context, gateway int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -10,32 +10,33 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Ownership of a volume as the control plane told it last.
+// Ownership of a volume in the control plane's last report.
 type Ownership struct {
 	// Gateway is the owner's number, 0: none.
 	Gateway uint32
 	Epoch   uint64
-	// Serves: it serves the volume (OWNED).
+	// Serves: the owner serves the volume (OWNED).
 	Serves bool
-	// Heard is when this was told.
+	// Heard is the time of the report.
 	Heard time.Time
-	// FenceBegan is when the last owner that had to be shut out began to be; zero: none had to.
+	// FenceBegan is the time at which the fence of the last fenced owner began; zero: none was fenced.
 	FenceBegan time.Time
 }
 
-// Owners is what the control plane tells of all volumes, as it happens: no polling, which would cost it more with every volume.
+// Owners has the control plane's reports on all volumes, from a watch: polling would cost the control plane more with every
+// volume.
 type Owners struct {
 	mu      sync.Mutex
 	known   map[string]Ownership
 	changed chan struct{} // closed at each change
 }
 
-// FollowOwners begins to listen, until ctx ends; a watch that breaks begins again.
+// FollowOwners starts to watch, until ctx ends; a broken watch is restarted.
 func (c *Cluster) FollowOwners(ctx context.Context) *Owners {
 	o := &Owners{known: map[string]Ownership{}, changed: make(chan struct{})}
 	go func() {
 		for ctx.Err() == nil {
-			_ = c.watchOwners(ctx, o) // the control plane may be away: it begins again
+			_ = c.watchOwners(ctx, o) // the control plane may be stopped: the watch is restarted
 			select {
 			case <-ctx.Done():
 			case <-time.After(watchPause):
@@ -70,7 +71,7 @@ func (o *Owners) take(name string, status *pb.VolumeStatus) {
 	defer o.mu.Unlock()
 	was := o.known[name]
 	now.Heard, now.FenceBegan = was.Heard, was.FenceBegan
-	if now != was { // other news of a volume leaves the moment as it was
+	if now != was { // other changes of a volume do not change the time
 		now.Heard = time.Now()
 		if status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_FENCING {
 			now.FenceBegan = now.Heard
@@ -81,21 +82,21 @@ func (o *Owners) take(name string, status *pb.VolumeStatus) {
 	}
 }
 
-// Now is all that is known, by volume.
+// Now returns all known ownerships, by volume.
 func (o *Owners) Now() map[string]Ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.known)
 }
 
-// Of are the volumes that a gateway, by its number, owns and serves.
+// Of returns the volumes that a gateway, by its number, owns and serves.
 func (o *Owners) Of(number uint32) map[string]Ownership {
 	all := o.Now()
 	maps.DeleteFunc(all, func(_ string, is Ownership) bool { return is.Gateway != number || !is.Serves })
 	return all
 }
 
-// WaitShare returns once a gateway, by its number, owns and serves so many volumes.
+// WaitShare returns once a gateway, by its number, owns and serves this number of volumes.
 func (o *Owners) WaitShare(ctx context.Context, number uint32, volumes int) error {
 	for {
 		o.mu.Lock()
@@ -117,7 +118,7 @@ func (o *Owners) WaitShare(ctx context.Context, number uint32, volumes int) erro
 	}
 }
 
-// WaitNewer returns once each of these volumes is served in a later epoch, and when the last of them was.
+// WaitNewer returns once each of these volumes is served in a later epoch, and the time when the last one was.
 func (o *Owners) WaitNewer(ctx context.Context, than map[string]Ownership) (time.Time, error) {
 	for {
 		last, left, changed := o.newer(than)
@@ -146,7 +147,7 @@ func (o *Owners) newer(than map[string]Ownership) (last time.Time, left int, cha
 	return last, left, o.changed
 }
 
-// Number of a gateway, from 0, in what the control plane tells.
+// Number returns the number of a gateway, from 0, in the control plane's reports.
 func (c *Cluster) Number(ctx context.Context, gateway int) (uint32, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

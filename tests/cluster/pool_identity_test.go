@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// seen is what sluicectl shows of an object.
+// seen has the fields of an object that sluicectl prints.
 type seen struct {
 	Meta   struct{ Name, UID string }
 	Status struct {
@@ -69,7 +69,7 @@ func control(ctx context.Context, t *testing.T, c *cluster.Cluster, words string
 	}
 }
 
-// restart stops all gateways, does something meanwhile, and starts them again.
+// restart stops all gateways, calls meanwhile, and starts them again.
 func restart(t *testing.T, c *cluster.Cluster, meanwhile func() error) {
 	t.Helper()
 	for _, g := range c.Gateways {
@@ -96,8 +96,8 @@ func imageOf(ctx context.Context, t *testing.T, c *cluster.Cluster, volume strin
 	return "volume-" + found.Meta.UID
 }
 
-// The pool's file system is not mounted when the gateways start. What is at its path then is not the pool: nothing is created or
-// deleted in it. The pool becomes Ready once the file system is mounted, and what waited is done.
+// The pool's file system is not mounted when the gateways start. The directory at its path is not the pool: nothing is created or
+// deleted in it. The pool becomes Ready once the file system is mounted, and waiting operations are then done.
 func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *testing.T) {
 	if err := world.ShareMounts(); err != nil {
 		t.Fatal(err)
@@ -152,8 +152,8 @@ func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *t
 	}
 }
 
-// An image that was replaced by an empty file of the same name and size is not served, nor is one that lost its end. The volume says
-// what is wrong. The former image is served again.
+// An image that was replaced by an empty file of the same name and size is not served, nor is one that lost its end. The volume's
+// condition names the problem. The original image is served again.
 func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
 	if err := c.WaitReady(ctx); err != nil {
@@ -230,7 +230,7 @@ func TestAnImageThatChangesWhileItIsServedIsReported(t *testing.T) {
 	}
 }
 
-// A pool that was copied to other files has volumes that no gateway takes for its own until an administrator confirms the copy.
+// A pool that was copied to other files has volumes that no gateway serves until an administrator confirms the copy.
 func TestACopiedPoolIsServedOnceItWasAdopted(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
 	if err := c.WaitReady(ctx); err != nil {
@@ -260,7 +260,7 @@ func TestACopiedPoolIsServedOnceItWasAdopted(t *testing.T) {
 	}
 }
 
-// Each file of a volume's record may be damaged: the volume moves, and its next owner has the record whole again.
+// Each file of a volume's record may be damaged: the volume moves, and its next owner restores the record.
 func TestAVolumeMovesThoughAByteOfItsRecordIsDamaged(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
 	if err := c.WaitReady(ctx); err != nil {

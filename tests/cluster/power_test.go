@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// newestEpoch is the newest that files say which match a pattern; 0: none.
+// newestEpoch returns the newest epoch in the files that match a pattern; 0: none.
 func newestEpoch(t *testing.T, pattern string) uint64 {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -36,8 +36,9 @@ func newestEpoch(t *testing.T, pattern string) uint64 {
 	return newest
 }
 
-// DESIGN R2: the epoch is synced beside the data before anything is served in it, so that no older order is obeyed afterwards. The
-// node loses power when the first write has been answered; what the file system's journal makes of its disk is looked into.
+// DESIGN R2: the epoch is synced beside the data before the volume is served in it, so that no older order is obeyed afterwards.
+// The node loses power when the first write has been answered. The test then reads what the file system's journal recovers from
+// the disk.
 func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) {
 	pool := xfs(t)
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Pool: pool.Directory})
@@ -48,7 +49,7 @@ func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Twice: each of the two slots for claims (gateway/src/control/local/claim_slots.h) is written over.
+	// Twice, so that each of the two slots for claims (gateway/src/control/local/claim_slots.h) is overwritten.
 	var served uint64
 	for _, next := range []int{1 - owner, owner} {
 		if err := c.Bring(ctx, 0, next); err != nil {
@@ -67,7 +68,7 @@ func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) 
 		t.Fatal(err)
 	}
 	session.Close()
-	// All of them: each process sees the mount in a namespace of its own.
+	// All of them, because each process sees the mount in its own namespace.
 	for _, process := range c.Processes() {
 		if err := process.Kill(); err != nil {
 			t.Fatal(err)

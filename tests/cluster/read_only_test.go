@@ -27,7 +27,7 @@ func mapped(ctx context.Context, t *testing.T, c *cluster.Cluster, readOnly bool
 	exporting(ctx, t, c, "")
 }
 
-// becomes writes a block until the answer is as it should be: good, or DATA PROTECT, WRITE PROTECTED (07/27/00).
+// becomes writes a block until the answer is the expected one: good, or DATA PROTECT, WRITE PROTECTED (07/27/00).
 func becomes(ctx context.Context, t *testing.T, session *host.Session, readOnly bool) {
 	t.Helper()
 	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// ownersOf all volumes, gateways from 0.
+// ownersOf returns the owners of all volumes, gateways from 0.
 func ownersOf(ctx context.Context, c *cluster.Cluster) ([]int, error) {
 	owners := make([]int, c.Options.Volumes)
 	for i := range owners {
@@ -23,7 +23,7 @@ func ownersOf(ctx context.Context, c *cluster.Cluster) ([]int, error) {
 	return owners, nil
 }
 
-// owned waits until a gateway owns so many of the volumes, and says who owns each.
+// owned waits until a gateway owns this number of volumes, and returns the owner of each.
 func owned(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, volumes int) (owners []int) {
 	t.Helper()
 	if err := world.Until(ctx, func() (err error) {
@@ -46,7 +46,7 @@ func owned(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, volum
 	return owners
 }
 
-// writing writes to all LUNs over all paths until stop is called, which says how many writes failed.
+// writing writes to all LUNs over all paths until stop is called, which returns the number of failed writes.
 func writing(ctx context.Context, t *testing.T, c *cluster.Cluster) (stop func() (written, failed int)) {
 	t.Helper()
 	var luns []uint16
@@ -81,7 +81,7 @@ func writing(ctx context.Context, t *testing.T, c *cluster.Cluster) (stop func()
 	}
 }
 
-// Rebalancing moves little: the gateway that is back gets its fair share, nobody else gives or takes, and hosts see no error.
+// Rebalancing moves little: the returned gateway gets its fair share, no volumes move between the others, and hosts see no error.
 func TestAGatewayThatIsBackGetsItsFairShareAndNothingElseMoves(t *testing.T) {
 	const gateways, volumes = 3, 9
 	c, ctx := start(t, cluster.Options{Gateways: gateways, Volumes: volumes, Replicas: 1})

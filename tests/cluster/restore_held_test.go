@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// The backup is taken while the deletion of volumes waits for a gateway, and restored before a gateway is there.
+// The backup is taken while the deletion of volumes waits for a gateway, and restored before a gateway is connected.
 func TestADeletionThatWasPendingInABackupWaitsUntilItIsConfirmedOrDiscarded(t *testing.T) {
 	pool := t.TempDir()
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 1, Pool: pool})
@@ -54,7 +54,7 @@ func TestADeletionThatWasPendingInABackupWaitsUntilItIsConfirmedOrDiscarded(t *t
 		t.Fatal(err)
 	}
 	session := logsIn(ctx, t, c, 0)
-	reads(ctx, t, session, 0) // the gateway is connected, and does jobs
+	reads(ctx, t, session, 0) // the gateway is connected, and executes jobs
 	control("volume", "create", "after", "--pool", cluster.PoolName, "--size", "1Mi", "--wait")
 	if held := control("restore", "list"); !strings.Contains(held, "spare") || !strings.Contains(held, "deletion") {
 		t.Errorf("held: %s", held)
@@ -72,7 +72,7 @@ func TestADeletionThatWasPendingInABackupWaitsUntilItIsConfirmedOrDiscarded(t *t
 	}); err != nil {
 		t.Error(err)
 	}
-	// The image of the other volume is still there: a target can show it, and a gateway serves it.
+	// The image of the other volume still exists: a target can map it, and a gateway serves it.
 	control("target", "create", "wanted", "--lun", "0=wanted", "--paths", "1", "--wait")
 	if held := control("restore", "list"); strings.Contains(held, "wanted") {
 		t.Errorf("held: %s", held)

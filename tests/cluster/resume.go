@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Resume gives the cluster that an earlier run left in a directory, with nothing started. The options are those of that run, so that
-// every process gets the addresses and arguments that it had. Close comes last.
+// Resume returns the cluster that an earlier run left in a directory, with nothing started. The options are those of that run, so
+// that every process gets the same addresses and arguments. The caller must call Close.
 func Resume(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{Options: options}
 	err := c.wire(ctx)
@@ -19,16 +19,16 @@ func Resume(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// StartControlPlane starts the replicas of a cluster that was resumed, and waits until each listens.
+// StartControlPlane starts the replicas of a resumed cluster, and waits until each listens.
 func (c *Cluster) StartControlPlane(ctx context.Context) error { return c.startReplicas(ctx) }
 
-// StartGateways starts the gateways of a cluster that was resumed.
+// StartGateways starts the gateways of a resumed cluster.
 func (c *Cluster) StartGateways(ctx context.Context) error { return c.startGateways(ctx) }
 
-// Address of a replica, from 0, also of one more than there are.
+// Address returns the address of a replica, from 0; the number after the last replica is also valid.
 func (c *Cluster) Address(replica int) string { return c.endpoint(replica) }
 
-// NewKey gives the text of a new key file for secrets.
+// NewKey returns the text of a new key file for secrets.
 func (c *Cluster) NewKey(ctx context.Context) ([]byte, error) {
 	return c.run(ctx, "sluice-controlplane", "key")
 }

@@ -24,7 +24,7 @@ func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gatewa
 	return session
 }
 
-// registered waits until the control plane knows so many sessions at a gateway.
+// registered waits until the control plane has this number of sessions at a gateway.
 func registered(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, sessions int) {
 	t.Helper()
 	if err := world.Until(ctx, func() error {
@@ -38,7 +38,7 @@ func registered(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, 
 	}
 }
 
-// paths of the target that gateways have applied, and all.
+// paths returns the target's paths that gateways have applied, and all paths.
 func paths(ctx context.Context, c *cluster.Cluster) (applied, all []string, err error) {
 	shown, err := c.Control(ctx, "target", "get", "cluster", "-o", "json")
 	if err != nil {
@@ -64,8 +64,8 @@ func paths(ctx context.Context, c *cluster.Cluster) (applied, all []string, err 
 	return applied, all, nil
 }
 
-// exporting waits until the target is exported by two gateways, both say that they have applied it as it is, and one that is
-// left is not among them; it gives the two.
+// exporting waits until two gateways export the target, both report its newest state as applied, and the one that is left is not
+// among them. It returns the two.
 func exporting(ctx context.Context, t *testing.T, c *cluster.Cluster, left string) []string {
 	t.Helper()
 	var applied, all []string
@@ -95,7 +95,7 @@ func appliedBy(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway in
 	}
 }
 
-// numberOf a gateway, from 0.
+// numberOf returns the number of a gateway, from 0.
 func numberOf(gateway string) int {
 	return slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return cluster.GatewayName(i) == gateway })
 }
@@ -112,7 +112,7 @@ func leftByLogout(ctx context.Context, t *testing.T, session *host.Session) {
 	}
 }
 
-// R9: who is on a gateway that drains is asked to leave it, but one that has no other session stays until it has.
+// R9: sessions on a draining gateway are asked to leave it, but the only session of a host stays until it has another one.
 func TestSessionsLeaveADrainingGatewayOnlyWhileAnotherOneStays(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 1, Replicas: 1, Paths: 2})
 	if err := c.WaitReady(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// xfs gives a directory on a file system that shares blocks between files.
+// xfs returns a directory on a file system that shares blocks between files.
 func xfs(t *testing.T) *world.FileSystem {
 	t.Helper()
 	made, err := world.XFS(t.TempDir())
@@ -38,7 +38,7 @@ func writes(ctx context.Context, t *testing.T, session *host.Session, lun uint16
 	}
 }
 
-// reads waits until a LUN is there, and says what it holds.
+// reads waits until a LUN exists, and returns its content.
 func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16) byte {
 	t.Helper()
 	var data []byte
@@ -54,8 +54,8 @@ func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16)
 	return data[0]
 }
 
-// A snapshot of a volume in use, and a volume made of it, on a real file system with reflinks: each holds what the other
-// one doesn't change.
+// A snapshot of a volume in use, and a volume made from it, on a real file system with reflinks: each is unaffected by changes of
+// the other.
 func TestASnapshotHoldsWhatWasThereAndAVolumeMadeOfItLivesByItself(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Pool: xfs(t).Directory})
 	if err := c.WaitReady(ctx); err != nil {

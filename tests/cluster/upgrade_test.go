@@ -20,8 +20,8 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// upgraded unpacks the cluster that release 880afa1 left. Nothing runs yet. `shares` says whether its pool is on a file system that can
-// make a volume of a snapshot.
+// upgraded unpacks the cluster of release 880afa1. Nothing runs yet. `shares` reports whether its pool is on a file system that
+// can make a volume from a snapshot.
 func upgraded(t *testing.T) (c *cluster.Cluster, ctx context.Context, shares bool) {
 	t.Helper()
 	programs, err := filepath.Abs("../../build/bin")
@@ -58,8 +58,8 @@ func upgraded(t *testing.T) (c *cluster.Cluster, ctx context.Context, shares boo
 	return c, ctx, shares
 }
 
-// credentialsOf a host are those that each of its initiators must present now. No CHAP name means the initiator's name. No mutual
-// CHAP name means the target's.
+// credentialsOf returns the credentials that each initiator of a host must present now. Without a CHAP name the initiator's name
+// is used; without a mutual CHAP name, the target's.
 func credentialsOf(h upgrade.Host) []logins.Credentials {
 	var all []logins.Credentials
 	for _, initiator := range h.Initiators {
@@ -92,11 +92,11 @@ func admitsWithCredentialsOnly(ctx context.Context, t *testing.T, c *cluster.Clu
 	}
 }
 
-// holdsWhatWasWritten reads every volume by a gateway.
+// holdsWhatWasWritten reads every volume through a gateway.
 func holdsWhatWasWritten(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
 	var session *host.Session
-	if err := world.Until(ctx, func() (err error) { // what WaitReady sees may be of before the upgrade
+	if err := world.Until(ctx, func() (err error) { // the state that WaitReady reads may precede the upgrade
 		session, err = c.Login(ctx, upgrade.Registrant, gateway)
 		return err
 	}); err != nil {
@@ -124,7 +124,7 @@ func holds(ctx context.Context, t *testing.T, session *host.Session, lun uint16,
 	}
 }
 
-// reservedAsBefore requires the registrations and the reservation of release 880afa1 by a gateway.
+// reservedAsBefore requires the registrations and the reservation of release 880afa1, through a gateway.
 func reservedAsBefore(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
 	data, err := login(ctx, t, c, upgrade.Holder, gateway).Good(ctx, host.ReservationKeys(upgrade.Reserved))
@@ -157,7 +157,7 @@ func reservedAsBefore(ctx context.Context, t *testing.T, c *cluster.Cluster, gat
 	}
 }
 
-// systemID of the control plane; each gateway must have stored it.
+// systemID returns the system id of the control plane; each gateway must have stored it.
 func systemID(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	text, err := c.Control(ctx, "status", "-o", "json")
@@ -182,7 +182,7 @@ func systemID(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	return status.ControlPlane.SystemID
 }
 
-// closedAccess gives the hosts that events report as affected, by reason.
+// closedAccess returns the hosts that events report as affected, by reason.
 func closedAccess(ctx context.Context, t *testing.T, c *cluster.Cluster) map[string][]string {
 	t.Helper()
 	text, err := c.Control(ctx, "events", "--last", "1000", "-o", "json")
@@ -205,7 +205,7 @@ func closedAccess(ctx context.Context, t *testing.T, c *cluster.Cluster) map[str
 	return found
 }
 
-// isUpgraded requires all that must hold once everything runs in the present release.
+// isUpgraded requires everything that must hold once all programs are of the present release.
 func isUpgraded(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	if err := c.WaitReady(ctx); err != nil {
@@ -241,7 +241,7 @@ func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfControlPlaneThenGateways(t *tes
 	isUpgraded(ctx, t, c)
 	admitsWithCredentialsOnly(ctx, t, c)
 	system := systemID(ctx, t, c)
-	// A planned move and a restart of everything change nothing of it, and report nothing again.
+	// A planned move and a restart of everything must neither change this nor report anything again.
 	owner, err := c.Owner(ctx, upgrade.Reserved)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfControlPlaneThenGateways(t *tes
 	holds(ctx, t, session, 0, 0, 0)
 }
 
-// Gateways of the present release go by the state that release 880afa1 saved, until there is a control plane. They admit nobody
+// Gateways of the present release use the state that release 880afa1 saved, until there is a control plane. They admit no host
 // without credentials.
 func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfGatewaysThenControlPlane(t *testing.T) {
 	c, ctx, _ := upgraded(t)
@@ -306,7 +306,7 @@ func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfGatewaysThenControlPlane(t *tes
 	systemID(ctx, t, c)
 }
 
-// A directory of release 880afa1 has no marker. It is taken for the pool only if all known images are in it.
+// A directory of release 880afa1 has no marker. It is accepted as the pool only if it contains all known images.
 func TestAPoolOf880afa1WithoutAnImageIsNotMarkedUntilTheImageIsThere(t *testing.T) {
 	c, ctx, _ := upgraded(t)
 	images, err := filepath.Glob(filepath.Join(c.Pool, "volume-*"))
@@ -330,7 +330,7 @@ func TestAPoolOf880afa1WithoutAnImageIsNotMarkedUntilTheImageIsThere(t *testing.
 	isUpgraded(ctx, t, c)
 }
 
-// copyOut moves a file, also to another file system.
+// copyOut moves a file, even to another file system.
 func copyOut(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestAHostThatPeopleMadeIsTakenFromTheTargetAndStays(t *testing.T) {
 // rounds of calls that race.
 const rounds = 30
 
-// meanwhile does two things at once.
+// meanwhile runs two functions concurrently.
 func meanwhile(one, other func()) {
 	var both sync.WaitGroup
 	both.Go(one)
@@ -111,8 +111,8 @@ func TestOfTwoLastVolumesThatGoAtOnceNoneLeavesTheHostInATargetThatPeopleMade(t 
 	}
 }
 
-// released deletes the driver's targets that have no volume, and Hosts that no target names, as the operator does for a gateway pool
-// that goes, until it is told to end. It tells when it has deleted the first target.
+// released deletes the driver's targets without volumes, and Hosts that no target names, as the operator does when a gateway pool
+// is deleted, until the context ends. It calls first after it has deleted the first target.
 func released(t *testing.T, ctx context.Context, first func()) (count int) {
 	for ctx.Err() == nil {
 		made := &pb.ListOptions{LabelSelector: madeBy}
@@ -138,7 +138,7 @@ func released(t *testing.T, ctx context.Context, first func()) (count int) {
 				t.Error(err)
 				return count
 			}
-			// Refused where a target names it.
+			// It is refused if a target names it.
 			_, _ = hosts().DeleteHost(t.Context(), &pb.DeleteHostRequest{Name: host.GetMeta().GetName()})
 		}
 	}
@@ -157,7 +157,7 @@ func TestAVolumeThatComesWhileItsTargetIsReleasedHasATargetInTheEnd(t *testing.T
 			begun, begin := context.WithCancel(t.Context())
 			meanwhile(func() { count += released(t, ctx, begin) }, func() {
 				defer stop()
-				if round%2 == 1 { // it is on its way out
+				if round%2 == 1 { // it is about to be deleted
 					<-begun.Done()
 				}
 				for err = errTryAgain; status.Code(err) == codes.Aborted; { // as the attacher does

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// driverKey is the controller's, of 32 bytes.
+// driverKey is the controller's key, of 32 bytes.
 const driverKey = "ZHJpdmVyIGtleSBvZiB0aGUgdGVzdHMgb2YgQ1NJISE="
 
 func initiatorOf(node string) string { return "iqn.2026-11.dev.sluice:csi-" + node }
 
-// nodeKey is a node's private key.
+// nodeKey returns a node's private key.
 func nodeKey(node string) *ecdh.PrivateKey {
 	seed := sha256.Sum256([]byte(node))
 	key, err := ecdh.X25519().NewPrivateKey(seed[:])
@@ -28,12 +28,12 @@ func nodeKey(node string) *ecdh.PrivateKey {
 	return key
 }
 
-// announced is the id of a node that has a key.
+// announced returns the id of a node that has a key.
 func announced(node string, key *ecdh.PrivateKey) string {
 	return node + "/" + initiatorOf(node) + "/" + base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
 }
 
-// nodeID is the id that a node's plugin gives kubelet: name, initiator name, public key.
+// nodeID returns the id that a node's plugin gives kubelet: name, initiator name, public key.
 func nodeID(node string) string { return announced(node, nodeKey(node)) }
 
 func secretOf(t *testing.T, node string, found map[string]string) string {
@@ -41,8 +41,8 @@ func secretOf(t *testing.T, node string, found map[string]string) string {
 	return derived(t, node, nodeKey(node), found)
 }
 
-// derived is the CHAP secret of a node with a key, from what a volume was published with, as operator/internal/csi/README.md describes
-// it.
+// derived returns the CHAP secret of a node with a key, from the publish context of a volume, as operator/internal/csi/README.md
+// describes it.
 func derived(t *testing.T, node string, own *ecdh.PrivateKey, found map[string]string) string {
 	t.Helper()
 	key, err := base64.RawURLEncoding.DecodeString(found["driver-key"])
@@ -66,7 +66,7 @@ func derived(t *testing.T, node string, own *ecdh.PrivateKey, found map[string]s
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// inquires asks a portal for a volume's page 83, as a node does, with a CHAP secret or without one.
+// inquires reads a volume's VPD page 83h through a portal, as a node does, with a CHAP secret or without one.
 func inquires(node, secret string, found map[string]string) error {
 	portal, _, _ := strings.Cut(found["portals"], ",")
 	by := ""
@@ -77,7 +77,7 @@ func inquires(node, secret string, found map[string]string) error {
 		"iscsi://"+by+portal+"/"+found["iqn"]+"/"+found["lun"]).Run()
 }
 
-// The initiator name alone opens no volume, and no node's secret opens another node's.
+// The initiator name alone gives access to no volume, and no node's secret gives access as another node.
 func TestEachNodeLogsInWithItsOwnSecretOnly(t *testing.T) {
 	one := published(t, create(t, "chap-one", alone, nil), nodeID("node-20"), alone)
 	two := published(t, create(t, "chap-two", alone, nil), nodeID("node-21"), alone)
@@ -112,7 +112,7 @@ func TestANodeThatHasAnnouncedNoKeyIsPublishedNothingWithoutAClassSecret(t *test
 	id := create(t, "keyless", alone, nil)
 	_, err := publish(t, id, "node-22/"+initiatorOf("node-22"), alone, nil)
 	refused(t, err, codes.Unavailable, "no CHAP key")
-	if _, err := publish(t, id, nodeID("node-22"), alone, nil); err != nil { // its plugin has registered anew
+	if _, err := publish(t, id, nodeID("node-22"), alone, nil); err != nil { // its plugin has registered again
 		t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ type matrix struct {
 	nodes          map[string]logins.Credentials
 }
 
-// publish publishes the volume and gives the publish context.
+// publish publishes the volume and returns the publish context.
 func (m *matrix) publish(id string, secrets map[string]string) map[string]string {
 	m.Helper()
 	found, err := publish(m.T, m.volume, id, shared, secrets)
@@ -59,7 +59,7 @@ func (m *matrix) hold(place string, gateway int) {
 	}
 }
 
-// owner is the gateway that owns the volume, another one than `not`.
+// owner returns the gateway that owns the volume, other than `not`.
 func (m *matrix) owner(not int) (owner int) {
 	m.Helper()
 	if err := world.Until(m.Context(), func() (err error) {
@@ -85,7 +85,7 @@ func (m *matrix) everywhere(when string) {
 	}
 }
 
-// beside lets a node in by a Host of people that has no CHAP.
+// beside admits a node through a Host of users without CHAP.
 func (m *matrix) beside(node string) {
 	m.Helper()
 	if _, err := hosts().CreateHost(m.Context(), &pb.CreateHostRequest{Host: &pb.Host{Meta: &pb.ObjectMeta{Name: "beside"},
@@ -139,7 +139,7 @@ func TestANodeLogsInToAPublishedVolumeWithItsCredentialsOnlyThroughEveryPortal(t
 	m.outage()
 }
 
-// withoutUserNames is a Host as an administrator stores it who removes the names.
+// withoutUserNames returns a Host as an administrator stores it who removes the names.
 func (m *matrix) withoutUserNames(name string) *pb.Host {
 	m.Helper()
 	got, err := hosts().GetHost(m.Context(), &pb.GetHostRequest{Name: name})
@@ -153,7 +153,7 @@ func (m *matrix) withoutUserNames(name string) *pb.Host {
 	return has
 }
 
-// outage holds after a takeover, and after a restart without the control plane.
+// outage checks the answers after a takeover, and after a restart without the control plane.
 func (m *matrix) outage() {
 	m.Helper()
 	gone := m.owner(-1)

@@ -16,7 +16,7 @@ const iqns = "iqn.2026-11.dev.sluice:" // followed by the target's name
 func targets() pb.TargetServiceClient { return pb.NewTargetServiceClient(the.Connection()) }
 func hosts() pb.HostServiceClient     { return pb.NewHostServiceClient(the.Connection()) }
 
-// targetOf is the target that a volume was published in.
+// targetOf returns the target in which a volume was published.
 func targetOf(t *testing.T, found map[string]string) *pb.Target {
 	t.Helper()
 	for target, err := range client.All(t.Context(), targets().ListTargets, &pb.ListTargetsRequest{}, (*pb.ListTargetsResponse).GetTargets) {
@@ -35,7 +35,7 @@ func shows(target *pb.Target, volume string) bool {
 	return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool { return lun.GetVolume() == volume })
 }
 
-// admits checks that a target has a volume and lets a host in that is there.
+// admits checks that a target has a volume and admits an existing host.
 func admits(t *testing.T, target *pb.Target, volume, host string) {
 	t.Helper()
 	if !shows(target, volume) || !slices.Contains(target.GetSpec().GetHosts(), host) {
@@ -55,7 +55,7 @@ func hostThere(t *testing.T, name string) bool {
 	return err == nil
 }
 
-// stored makes a target behind the driver's back; it goes with the test.
+// stored creates a target without the driver; it is removed with the test.
 func stored(t *testing.T, target *pb.Target) {
 	t.Helper()
 	if _, err := targets().CreateTarget(t.Context(), &pb.CreateTargetRequest{Target: target}); err != nil {

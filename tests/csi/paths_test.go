@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/tests/cluster"
 )
 
-// exportedBy checks how many gateways a publication's target asks for and is exported by, and that all its portals are theirs.
+// exportedBy checks the wanted and the actual number of gateways of a publication's target, and that all its portals are theirs.
 func exportedBy(t *testing.T, found map[string]string, paths int) {
 	t.Helper()
 	target := targetOf(t, found)
@@ -34,7 +34,7 @@ func TestAVolumeHasAsManyPathsAsItsClassSaysWhateverOtherClassesSay(t *testing.T
 			}
 			id[paths] = create(t, fmt.Sprintf("paths-%s-%s", name, paths), as, parameters)
 		}
-		// One after the other: those of nodes that share a volume are used again.
+		// One after the other, because targets of shared volumes are reused.
 		for range 2 {
 			two := published(t, id[""], here, as)
 			exportedBy(t, two, 2)
@@ -52,7 +52,7 @@ func TestAVolumeHasAsManyPathsAsItsClassSaysWhateverOtherClassesSay(t *testing.T
 	}
 }
 
-// gatewayPool is the only one's name.
+// gatewayPool returns the name of the only one.
 func gatewayPool(t *testing.T) string {
 	t.Helper()
 	got, err := targets().GetTarget(t.Context(), &pb.GetTargetRequest{Name: "cluster"})

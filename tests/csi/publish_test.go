@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/tests/cluster"
 )
 
-// Nodes that volumes are published to, as their plugins would name them.
+// Nodes to which volumes are published, with the ids that their plugins would announce.
 var (
 	here  = nodeID("node-1")
 	there = nodeID("node-2")
@@ -39,7 +39,7 @@ var (
 	shared = capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, true)
 )
 
-// create makes a volume of 16 MiB that goes with the test.
+// create creates a volume of 16 MiB that is removed with the test.
 func create(t *testing.T, name string, as *csi.VolumeCapability, parameters map[string]string) string {
 	t.Helper()
 	made, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: name,
@@ -125,7 +125,7 @@ func TestAVolumeForOneNodeIsNotPublishedToASecond(t *testing.T) {
 	id := create(t, "single", alone, nil)
 	published(t, id, here, alone)
 	_, err := publish(t, id, there, alone, nil)
-	refused(t, err, codes.FailedPrecondition, here) // it is said who has it
+	refused(t, err, codes.FailedPrecondition, here) // the error names the node that has it
 	unpublish(t, id, here)
 	published(t, id, there, alone)
 }
@@ -201,7 +201,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 	refused(t, err, codes.InvalidArgument, "12 bytes")
 }
 
-// shown checks that a volume is seen by each portal that its publication names.
+// shown checks that each portal of a volume's publication shows the volume.
 func shown(t *testing.T, found map[string]string) {
 	t.Helper()
 	for portal := range strings.SplitSeq(found["portals"], ",") {
@@ -219,7 +219,7 @@ func TestEachPortalShowsAVolumeUnderItsNumberAtOnce(t *testing.T) {
 	}
 }
 
-// chance is how long a publication that should wait gets to return too early; one that waits passes whatever it is.
+// chance is the time in which a publication that must wait could return too early; one that waits passes for any value.
 const chance = 3 * time.Second
 
 func TestAPortalThatDoesNotShowTheVolumeYetIsWaitedForOrLeftOut(t *testing.T) {
@@ -244,7 +244,7 @@ func TestAPortalThatDoesNotShowTheVolumeYetIsWaitedForOrLeftOut(t *testing.T) {
 			returned <- found
 		}()
 		select {
-		case found := <-returned: // while the gateway is told nothing
+		case found := <-returned: // while the gateway receives no update
 			shown(t, found)
 			returned <- found
 		case <-time.After(chance):

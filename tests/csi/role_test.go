@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// During an upgrade the driver presents the certificate of the earlier release, which is of the operator's role.
+// During an upgrade the driver presents the certificate of the earlier release, which has the operator's role.
 func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testing.T) {
 	scratch, socket := filepath.Dir(the.log), filepath.Join(t.TempDir(), "earlier.sock")
 	programs, err := filepath.Abs("../../build/bin")
@@ -43,7 +43,7 @@ func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testin
 		VolumeCapability: alone}); err != nil {
 		t.Error(err)
 	}
-	// The newer driver, with a certificate of its own role, goes on with the same objects.
+	// The newer driver, with a certificate of its own role, continues with the same objects.
 	unpublish(t, id, nodeID("node-23"))
 	if _, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Error(err)

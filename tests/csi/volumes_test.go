@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/tests/cluster"
 )
 
-// background is for what cleans up once a test's own context has ended.
+// background is for cleanup after a test's own context has ended.
 var background = context.Background()
 
 const topologyKey = "topology.csi.sluice.dev/node"

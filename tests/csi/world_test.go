@@ -1,5 +1,5 @@
-// Package csi_test drives the CSI driver as Kubernetes' sidecars do, over its socket, with a real control plane and real gateways
-// behind it.
+// Package csi_test drives the CSI driver as Kubernetes' sidecars do, over its socket, with a real control plane and real
+// gateways.
 package csi_test
 
 import (
@@ -27,7 +27,7 @@ const (
 	poolSize = "1G"
 )
 
-// the is what all tests use: a cluster, and both plugins.
+// the has the parts that all tests use: a cluster, and both plugins.
 var the struct {
 	*cluster.Cluster
 	controller csi.ControllerClient
@@ -72,7 +72,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// start starts all, and gives what ends it; that is to be called even where it fails.
+// start starts everything, and returns the function that ends it, which must be called even after an error.
 func start(ctx context.Context, scratch string) (end func(), err error) {
 	var ends []func() error
 	end = func() {
@@ -128,7 +128,8 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 	return end, nil
 }
 
-// controllerFlags are those of a controller plugin whose certificate is of a role: csi, or operator as in releases before that role.
+// controllerFlags returns the flags of a controller plugin whose certificate has a role: csi, or operator as in releases before
+// that role.
 func controllerFlags(scratch, role string) []string {
 	certs := filepath.Join(scratch, "certs")
 	return []string{"--server", the.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
@@ -157,8 +158,8 @@ func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	})
 }
 
-// xfs mounts a file system that shares blocks between files, and writes the name that iscsid would have, for this tree of
-// processes only.
+// xfs mounts a file system that shares blocks between files, and writes the name that iscsid would use, for this process tree
+// only.
 func xfs(scratch string) (string, error) {
 	image, directory := filepath.Join(scratch, "disk"), filepath.Join(scratch, "pool")
 	etc := filepath.Join(scratch, "iscsi")
@@ -173,7 +174,7 @@ func xfs(scratch string) (string, error) {
 		shell("mkfs.xfs -q -m reflink=1 "+image), shell("mount -o loop "+image+" "+directory))
 }
 
-// overlaid shows a directory in place of one of the machine's, which may not be there.
+// overlaid mounts a directory over one of the machine's, which may not exist.
 func overlaid(path, with string) error {
 	if _, err := os.Stat(path); err == nil {
 		return shell("mount --bind " + with + " " + path)
@@ -192,5 +193,5 @@ func shell(line string) error {
 	return nil
 }
 
-// initiator is the name of the node that volumes are published to.
+// initiator is the name of the node to which volumes are published.
 var initiator = initiatorOf("node-1")

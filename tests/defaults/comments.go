@@ -57,7 +57,7 @@ func join(names []string) string {
 	return strings.Join(named, ".")
 }
 
-// readTypes reads the comments of Go types and their fields. A marker is an entry of its own.
+// readTypes reads the comments of Go types and their fields. A marker is a separate entry.
 func readTypes(text string) ([]Documented, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {

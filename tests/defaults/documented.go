@@ -14,7 +14,7 @@ import (
 type Documented struct {
 	// Where is the file below the root and the element: a message's field, a type's field, a flag, a key or a value's path.
 	Where string
-	// Text is the clause that states the default, in one line; or the value itself behind `= `, where the source has a place for it.
+	// Text is the clause that states the default, in one line; or the value itself after `= `, if the source has a field for it.
 	Text string
 }
 
@@ -64,15 +64,15 @@ func Collect(root string) ([]Documented, error) {
 }
 
 var (
-	// statesDefault finds a clause on a field that has no value. It accepts more than documented defaults, so that a new wording is not
-	// missed; the table says of the others that they document none.
+	// statesDefault finds a clause about a field without a value. It accepts more than documented defaults, so that a new wording
+	// is not missed; for the others, the table states that they document none.
 	statesDefault = regexp.MustCompile(`(?i)\b(?:empty|unset|absent|omitted|unspecified|defaults?)\b|^without\b|` +
 		`(?:^|[ (,])(?:0|none|null|false|-1)(?::| means |, which )|\bnot (?:given|set)\b`)
 	// endsClause splits a text into clauses: sentences, and parts of a sentence between semicolons.
 	endsClause = regexp.MustCompile(`[.;](?:\s+|$)`)
 )
 
-// clauses are the parts of a text that state a default, without the full stop.
+// clauses returns the parts of a text that state a default, without the full stop.
 func clauses(text string) []string {
 	var found []string
 	for _, clause := range endsClause.Split(strings.Join(strings.Fields(text), " "), -1) {
@@ -83,7 +83,7 @@ func clauses(text string) []string {
 	return found
 }
 
-// at makes an entry for each clause of a text on an element.
+// at returns an entry for each clause of a text about an element.
 func at(element, text string) []Documented {
 	var all []Documented
 	for _, clause := range clauses(text) {

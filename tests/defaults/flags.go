@@ -45,15 +45,15 @@ func readFlags(text string) ([]Documented, error) {
 	return all, nil
 }
 
-// isZero finds default values that stand for none.
+// isZero finds default values that mean none.
 var isZero = regexp.MustCompile(`^(?:nil|""|0|false)$`)
 
-// source is the text of an expression.
+// source returns the text of an expression.
 func source(text string, expression ast.Expr) string {
 	return text[expression.Pos()-1 : expression.End()-1] // the file is the first of its set
 }
 
-// literal is the text of a string literal, or of several that `+` joins; variables between them are left out.
+// literal returns the text of a string literal, or of several that `+` joins; variables between them are omitted.
 func literal(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -89,8 +89,8 @@ var (
 	keyRow   = regexp.MustCompile(`\n    (?:text|texts|number|numbers|size|duration|list|on_off|choice|section)\(`)
 )
 
-// readKeys reads the rows of the gateway's table of configuration keys: each has a default and a meaning. A default in parentheses is
-// worked out by the program.
+// readKeys reads the rows of the gateway's table of configuration keys: each has a default and a meaning. The program computes a
+// default in parentheses.
 func readKeys(text string) ([]Documented, error) {
 	var all []Documented
 	for _, table := range keyTable.FindAllStringSubmatch(cxxJoined.ReplaceAllString(text, ""), -1) {

@@ -111,7 +111,7 @@ func TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer(t *testing.T) {
 	}
 }
 
-// zeroClauses are the numbers that messages document for 0, by the name of the field as a resource has it.
+// zeroClauses returns the numbers that messages document for 0, by the name of the field in a resource.
 func zeroClauses(documented []Documented) map[string]string {
 	clause := regexp.MustCompile(`^0(?::| means) (\d+)$`)
 	all := map[string]string{}

@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// proof is what the table has on a documented default.
+// proof is an entry of the table about a documented default.
 type proof struct {
 	// where and text are as in Documented.
 	where, text string
-	// tests prove the default where it takes effect. Each is PACKAGE.TestName, `gateway Suite.Name`, or `FILE: text`, a check with that
-	// text in a script of a tier.
+	// tests prove the default where it takes effect. Each is PACKAGE.TestName, `gateway Suite.Name`, or `FILE: text`, a check
+	// with that text in a script of a tier.
 	tests []string
-	// none says why the clause documents no default, where it documents none.
+	// none is the reason why the clause documents no default, if it documents none.
 	none string
 }
 
-// by is a default that tests prove.
+// by returns an entry for a default that tests prove.
 func by(where, text string, tests ...string) proof {
 	return proof{where: where, text: text, tests: tests}
 }
 
-// not is a clause that documents no default.
+// not returns an entry for a clause that documents no default.
 func not(where, text, why string) proof { return proof{where: where, text: text, none: why} }
 
-// valueProofs prove the values that a source has in a place of their own (`= VALUE`), and markers of custom resources, all at once.
+// valueProofs prove the values that a source has in a separate field (`= VALUE`), and markers of custom resources, all at once.
 var valueProofs = []struct {
 	file, text *regexp.Regexp
 	tests      []string
@@ -55,7 +55,8 @@ var valueProofs = []struct {
 		[]string{"tests/charts/run: every value changes what is rendered"}},
 }
 
-// proven are the tests of a value or marker that is proven with all others of its source; none: the table has to have it.
+// proven returns the tests of a value or marker that is proven together with the others of its source; none: the table must have
+// it.
 func proven(d Documented) []string {
 	for _, all := range valueProofs {
 		if all.file.MatchString(d.Where) && all.text.MatchString(d.Text) {
@@ -65,12 +66,12 @@ func proven(d Documented) []string {
 	return nil
 }
 
-// Tests knows the tests of the tree.
+// Tests has the tests of the tree.
 type Tests struct {
 	root string
 	// gateway are the tests of GoogleTest, as Suite.Name.
 	gateway map[string]bool
-	// files caches what was read.
+	// files caches the contents of files.
 	files map[string]string
 }
 
@@ -95,7 +96,7 @@ func ReadTests(root string) (*Tests, error) {
 	return all, err
 }
 
-// Missing says why a test that the table names is not there; empty: it is there.
+// Missing returns why a test that the table names does not exist; empty: it exists.
 func (t *Tests) Missing(name string) string {
 	if test, is := strings.CutPrefix(name, "gateway "); is {
 		if !t.gateway[test] {
@@ -113,7 +114,7 @@ func (t *Tests) Missing(name string) string {
 	return t.lacks(name[:at]+"/*_test.go", "\nfunc "+name[at+1:]+"(")
 }
 
-// lacks looks for a text in the files of a pattern.
+// lacks searches for a text in the files of a pattern.
 func (t *Tests) lacks(pattern, text string) string {
 	if _, known := t.files[pattern]; !known {
 		files, err := filepath.Glob(filepath.Join(t.root, pattern))

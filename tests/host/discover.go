@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Shown is a target and its portals, `host:port,portal-group-tag`, in the order in which SendTargets gave them.
+// Shown is a target and its portals, `host:port,portal-group-tag`, in the order of SendTargets.
 type Shown struct {
 	Target  string
 	Portals []string
 }
 
-// Discover asks a portal what it shows to an initiator: SendTargets=All in a discovery session (RFC 7143 §4.2.7 and
+// Discover asks a portal which targets it shows to an initiator: SendTargets=All in a discovery session (RFC 7143 §4.2.7 and
 // appendix C). Options.Target stays empty.
 func Discover(ctx context.Context, options Options) ([]Shown, error) {
 	options.complete()
@@ -26,7 +26,7 @@ func Discover(ctx context.Context, options Options) ([]Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close() }() // the answer is all that was wanted
+	defer func() { _ = conn.Close() }() // only the answer is needed
 	if deadline, set := ctx.Deadline(); set {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return nil, err

@@ -1,4 +1,3 @@
-// Package host is an iSCSI initiator in user space (RFC 7143) that behaves as a multipath host does, for tests that
-// need to know of every single attempt what became of it. Session is one session of one connection; Multipath joins
-// several and changes path.
+// Package host is an iSCSI initiator in user space (RFC 7143) that behaves like a multipath host, for tests that need the result
+// of every single attempt. Session is one session with one connection; Multipath combines several and changes paths.
 package host

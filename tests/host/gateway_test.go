@@ -35,7 +35,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// freeAddress is below the ports that the kernel gives to clients: one of those could take it while a gateway is gone.
+// freeAddress is below the kernel's ephemeral ports: a client could take one of those while a gateway is stopped.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -49,7 +49,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// gateway runs one with two portals and one memory LUN until the test ends.
+// gateway runs a gateway with two portals and one memory LUN until the test ends.
 func gateway(t *testing.T, change ...func(*world.Standalone)) (*world.Process, []string) {
 	t.Helper()
 	portals := []string{freeAddress(t), freeAddress(t)}
@@ -199,7 +199,7 @@ func TestASilentTargetIsPingedThenGivenUpNoSooner(t *testing.T) {
 	process, portals := gateway(t)
 	const limit = 1500 * time.Millisecond
 	session := logIn(t, host.Options{Portal: portals[0], PingAfter: 200 * time.Millisecond, SilenceLimit: limit})
-	select { // it lives on pings alone for longer than the limit
+	select { // pings alone keep it alive for longer than the limit
 	case <-session.Over():
 		t.Fatal(session.Lost())
 	case <-time.After(limit + limit/2):
@@ -281,7 +281,7 @@ func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
 	}
 }
 
-// noSessions returns once every path has noticed that its gateway is gone.
+// noSessions returns once every path has detected that its gateway is gone.
 func noSessions(t *testing.T, m *host.Multipath) {
 	t.Helper()
 	for _, path := range m.Paths {
@@ -305,8 +305,8 @@ func TestPathsComeBackAfterARestart(t *testing.T) {
 	noSessions(t, m)
 	done := make(chan host.Result)
 	go func() { done <- m.Run(soon(t), host.Read(0, 0, 1, blockSize)) }()
-	// A killed process's io_uring lets go of the listening sockets a little after its end, and a new one can't bind until
-	// then: a service manager tries again.
+	// A killed process's io_uring closes the listening sockets shortly after its end, and a new process cannot bind until then: a
+	// service manager tries again.
 	if err := world.Until(soon(t), func() error {
 		if !process.Running() {
 			if err := process.Start(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// CHAP is what a session authenticates with (RFC 7143 §12.1.3). With MutualSecret it asks the target to authenticate, too, and
+// CHAP has the credentials of a session (RFC 7143 §12.1.3). With MutualSecret it also asks the target to authenticate, and
 // accepts only MutualUser as the target's CHAP_N, if that is set.
 type CHAP struct {
 	User, Secret             string
@@ -51,8 +51,8 @@ type login struct {
 	session *Session
 }
 
-// Login opens a session: it connects, proves itself, negotiates, and follows a redirection. Errors are *LoginError,
-// or what the network said.
+// Login opens a session: it connects, authenticates, negotiates, and follows a redirection. Errors are *LoginError, or errors of
+// the network.
 func Login(ctx context.Context, options Options) (*Session, error) {
 	options.complete()
 	for range maxRedirects {
@@ -178,7 +178,7 @@ func (l *login) prove(names []string) error {
 	return nil
 }
 
-// ask sends a Login Request (RFC 7143 §11.12) and takes its answer. next -1: the stage goes on.
+// ask sends a Login Request (RFC 7143 §11.12) and reads its answer. next -1: the stage continues.
 func (l *login) ask(stage, next int, keys []string) (transit bool, err error) {
 	flags := byte(stage << 2)
 	if next >= 0 {

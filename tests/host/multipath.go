@@ -19,23 +19,24 @@ type Config struct {
 	CHAP      *CHAP
 	// As in Options.
 	LoginTimeout, PingAfter, SilenceLimit time.Duration
-	// ResetWait is how long a write that was under way on a connection that was reset or closed waits before it goes to
-	// another path. What was read from that connection may still be on its way from a forwarder to the owner, and is
-	// refused there once its token is limits::kTokenLife (0.5 s) old: a host that waits as long is not overtaken by its
-	// own original (DESIGN R6). 0: one token's life. An RST that somebody between host and gateway has
-	// made leaves the gateway with what it has not read yet, for up to limits::kStallLimit: tests that forge
-	// RSTs wait for limits::kHostChangesPath (1 s). Reads don't wait, whatever becomes of the original.
+	// ResetWait is the time for which a write that was in progress on a connection that was reset or closed waits before it goes
+	// to another path. A command that was read from that connection may still be on its way from a forwarder to the owner. The
+	// owner refuses it once its token is limits::kTokenLife (0.5 s) old. So a host that waits for this time is not overtaken by
+	// its own original (DESIGN R6). 0: one token's life.
+	//
+	// A forged RST leaves the gateway with data that it has not read yet, for up to limits::kStallLimit: tests that forge RSTs
+	// wait for limits::kHostChangesPath (1 s). Reads do not wait, whatever happens to the original.
 	ResetWait time.Duration
-	// RetryDelay is between tries of a command that was told to come again (BUSY, 02/04/0A). 0: 50 ms.
+	// RetryDelay is the pause between attempts of a command that was answered with BUSY or 02/04/0A. 0: 50 ms.
 	RetryDelay time.Duration
-	// ReconnectDelay is between logins that fail. 0: 100 ms.
+	// ReconnectDelay is the pause between failed logins. 0: 100 ms.
 	ReconnectDelay time.Duration
-	// CommandTimeout is how long a command may be unanswered on a session that lives; then the session is dropped,
-	// since an abort would leave the command's fate open too. 0: 10 s.
+	// CommandTimeout is the time for which a command may be unanswered on a living session. Then the session is dropped, because
+	// an abort would also leave the command's result unknown. 0: 10 s.
 	CommandTimeout time.Duration
-	// AnyPath is the share of commands, 0…1, that go to any path that is up, whatever ALUA says.
+	// AnyPath is the share of commands, 0…1, that use any path that is up, regardless of ALUA.
 	AnyPath float64
-	// Note is told what happens, if set.
+	// Note is called for events, if set.
 	Note func(format string, arguments ...any)
 }
 
@@ -56,23 +57,23 @@ func (c *Config) note(format string, arguments ...any) {
 	}
 }
 
-// Effect is what an attempt may have done to the medium.
+// Effect is the possible effect of an attempt on the medium.
 type Effect int
 
 // Effects.
 const (
-	EffectNone  Effect = iota // surely none
+	EffectNone  Effect = iota // certainly none
 	EffectMaybe               // it may have been executed, or not
 	EffectDone                // it was executed and answered
 )
 
-// Attempt is one sending of a command over one path.
+// Attempt is one transmission of a command over one path.
 type Attempt struct {
 	Portal string
 	Sent   time.Time
 	Ended  time.Time
 	Effect Effect
-	// Bounded: an effect, if any, came before Ended. Without it, it may come as long as delays allow.
+	// Bounded: an effect, if any, preceded Ended. Without it, the effect may occur within the bounds of delays.
 	Bounded bool
 	Why     string
 }
@@ -82,24 +83,24 @@ type Outcome int
 
 // Outcomes.
 const (
-	OK      Outcome = iota // answered; Response says what
-	Failed                 // surely not executed
+	OK      Outcome = iota // answered; Response has the answer
+	Failed                 // certainly not executed
 	Unknown                // may have been executed, or may yet be
 )
 
 func (o Outcome) String() string { return [...]string{"ok", "failed", "unknown"}[o] }
 
-// Result of an operation, with all its attempts but those that were surely not executed.
+// Result of an operation, with all its attempts except those that were certainly not executed.
 type Result struct {
 	Outcome  Outcome
 	Response Response
 	Attempts []Attempt
-	// Retries counts all attempts but the last.
+	// Retries is the number of attempts except the last.
 	Retries int
 	Err     error
 }
 
-// Multipath joins paths to the same LUNs.
+// Multipath combines paths to the same LUNs.
 type Multipath struct {
 	config Config
 	Paths  []*Path
@@ -110,7 +111,7 @@ type Multipath struct {
 	change chan struct{} // closed at each change of a path
 }
 
-// Open begins to log in everywhere. Close ends it.
+// Open starts to log in on all portals. Close ends it.
 func Open(config Config) *Multipath {
 	config.complete()
 	ctx, stop := context.WithCancel(context.Background())
@@ -127,7 +128,7 @@ func Open(config Config) *Multipath {
 	return m
 }
 
-// Close logs out everywhere.
+// Close logs out of all portals.
 func (m *Multipath) Close() {
 	m.stop()
 	m.runs.Wait()
@@ -146,7 +147,7 @@ func (m *Multipath) changes() <-chan struct{} {
 	return m.change
 }
 
-// WaitPaths returns once so many paths are up for every LUN, and not Unavailable or Transitioning.
+// WaitPaths returns once this number of paths are up for every LUN, and not Unavailable or Transitioning.
 func (m *Multipath) WaitPaths(ctx context.Context, paths int) error {
 	for {
 		changes, least := m.changes(), len(m.Paths)
@@ -170,7 +171,7 @@ func (m *Multipath) WaitPaths(ctx context.Context, paths int) error {
 	}
 }
 
-// pick chooses among the paths that are up: the best state, any of them; now and then any path at all.
+// pick selects one of the paths that are up, with the best state; sometimes any path.
 func (m *Multipath) pick(lun uint16, not *Path) (*Path, *Session) {
 	type candidate struct {
 		path    *Path
@@ -209,7 +210,7 @@ func (m *Multipath) pick(lun uint16, not *Path) (*Path, *Session) {
 	return chosen.path, chosen.session
 }
 
-// Run executes a command, on whatever path, as often as it takes until ctx ends.
+// Run executes a command, on any path, and repeats it as often as necessary until ctx ends.
 func (m *Multipath) Run(ctx context.Context, command Command) Result {
 	result := Result{Outcome: Failed}
 	var avoid *Path
@@ -278,7 +279,7 @@ func (m *Multipath) try(ctx context.Context, path *Path, session *Session, comma
 	return v
 }
 
-// lost judges a command without an answer.
+// lost evaluates a command without an answer.
 func (m *Multipath) lost(session *Session, command Command, attempt Attempt, err error, result *Result) verdict {
 	result.Err = err
 	var lost *LostError
@@ -303,7 +304,7 @@ func (m *Multipath) lost(session *Session, command Command, attempt Attempt, err
 	return verdict{wait: time.Until(lost.Heard.Add(m.config.SilenceLimit))}
 }
 
-// answered judges an answer, and says what was done to the medium.
+// answered evaluates an answer, and states the effect on the medium.
 func (m *Multipath) answered(path *Path, command Command, attempt *Attempt, response Response) verdict {
 	attempt.Bounded = true
 	again := verdict{wait: m.config.RetryDelay}
@@ -313,7 +314,7 @@ func (m *Multipath) answered(path *Path, command Command, attempt *Attempt, resp
 		return verdict{over: true}
 	case StatusBusy, StatusTaskSetFull:
 		return again
-	case StatusTaskAborted: // by somebody's reset; how far it came is not told
+	case StatusTaskAborted: // another host's reset; its progress is unknown
 		attempt.Why = "task aborted"
 		if command.Writes {
 			attempt.Effect = EffectMaybe
@@ -349,7 +350,7 @@ func (m *Multipath) answered(path *Path, command Command, attempt *Attempt, resp
 	case sense.Key == SenseIllegalRequest:
 		return verdict{over: true}
 	}
-	if command.Writes { // medium, hardware error, aborted: nobody knows how far it came
+	if command.Writes { // medium error, hardware error, aborted: its progress is unknown
 		attempt.Effect = EffectMaybe
 	}
 	return verdict{over: response.Sense.Key != SenseAborted, wait: m.config.RetryDelay}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Path is one portal of a Multipath: a session that is opened again whenever it is lost, and what ALUA says of each
-// LUN through it.
+// Path is one portal of a Multipath: a session that is opened again whenever it is lost, and the ALUA state of each LUN through
+// it.
 type Path struct {
 	Portal  string
 	config  *Config
@@ -24,7 +24,7 @@ type Path struct {
 }
 
 const (
-	aluaRefresh     = 2 * time.Second // at rest; at once when something tells of a change
+	aluaRefresh     = 2 * time.Second // while nothing changes; at once after a report of a change
 	aluaTimeout     = 2 * time.Second
 	lossesRemembers = 1000
 )
@@ -34,7 +34,7 @@ func newPath(portal string, isid [6]byte, config *Config, changed func()) *Path 
 		states: map[uint16]AccessState{}, refresh: make(chan struct{}, 1)}
 }
 
-// run keeps the path up until ctx ends.
+// run keeps the path connected until ctx ends.
 func (p *Path) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		session, err := Login(ctx, Options{Portal: p.Portal, Target: p.config.Target, Initiator: p.config.Initiator,
@@ -81,7 +81,7 @@ func (p *Path) serve(ctx context.Context, session *Session) {
 	p.changed()
 }
 
-// learn asks for the access state of every LUN through this path. What can't be learned now stays as it was.
+// learn requests the access state of every LUN through this path. If that fails, the known state stays.
 func (p *Path) learn(ctx context.Context, session *Session) {
 	ctx, cancel := context.WithTimeout(ctx, aluaTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (p *Path) ask() {
 	}
 }
 
-// usable gives the session, if commands may go there, and the state of the LUN.
+// usable returns the session, if commands may use it, and the state of the LUN.
 func (p *Path) usable(lun uint16) (*Session, AccessState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,14 +143,14 @@ func (p *Path) usable(lun uint16) (*Session, AccessState) {
 	return p.session, state
 }
 
-// Session is the present one; nil while there is none.
+// Session returns the present session; nil while there is none.
 func (p *Path) Session() *Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.session
 }
 
-// Losses are the sessions that this path has lost so far.
+// Losses returns the sessions that this path has lost so far.
 func (p *Path) Losses() []LostError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *Path) Losses() []LostError {
 
 const unitAttentionsPassed = 8
 
-// Good runs a command until it is answered with GOOD; unit attentions are passed over.
+// Good runs a command until it is answered with GOOD; it ignores unit attentions.
 func (s *Session) Good(ctx context.Context, command Command) ([]byte, error) {
 	for range unitAttentionsPassed {
 		response, err := s.Do(ctx, command)

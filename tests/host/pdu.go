@@ -31,10 +31,10 @@ const (
 	noTag         = 0xffffffff
 
 	headerSize = 48
-	maxSegment = 256 << 10 // what we declare as MaxRecvDataSegmentLength, and the most we believe
+	maxSegment = 256 << 10 // the declared MaxRecvDataSegmentLength, and the accepted maximum
 )
 
-// pdu is a header with its data; neither additional headers nor digests are used.
+// pdu is a header with its data. Additional headers and digests are not used.
 type pdu struct {
 	header [headerSize]byte
 	data   []byte
@@ -88,5 +88,5 @@ func readPDU(from io.Reader) (*pdu, error) {
 	return p, nil
 }
 
-// serialAfter: a is later than b (RFC 1982, 32 bits).
+// serialAfter reports whether a is later than b (RFC 1982, 32 bits).
 func serialAfter(a, b uint32) bool { return int32(a-b) > 0 }

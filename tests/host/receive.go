@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// handle takes a PDU of the target. The lock is held.
+// handle processes a PDU of the target. The caller holds the lock.
 func (s *Session) handle(p *pdu) error {
 	s.count(p)
 	switch p.opcode() {
@@ -33,7 +33,7 @@ func (s *Session) handle(p *pdu) error {
 	return nil
 }
 
-// count follows StatSN and the command window (RFC 7143 §4.2.2).
+// count updates StatSN and the command window (RFC 7143 §4.2.2).
 func (s *Session) count(p *pdu) {
 	hasStatus := true
 	switch p.opcode() {
@@ -130,7 +130,7 @@ func (s *Session) solicited(p *pdu) error {
 	return nil
 }
 
-// async takes an Asynchronous Message (RFC 7143 §11.9).
+// async processes an Asynchronous Message (RFC 7143 §11.9).
 func (s *Session) async(p *pdu) error {
 	switch event := p.header[36]; event {
 	case 0, 255: // sense data, vendor specific
@@ -145,9 +145,9 @@ func (s *Session) async(p *pdu) error {
 	return nil
 }
 
-const logoutPatience = 2 * time.Second // for commands under way, then for the answer
+const logoutPatience = 2 * time.Second // for commands in progress, then for the answer
 
-// logOut lets commands end, then logs out (RFC 7143 §11.14).
+// logOut waits for commands, then logs out (RFC 7143 §11.14).
 func (s *Session) logOut() {
 	ctx, cancel := context.WithTimeout(context.Background(), logoutPatience)
 	defer cancel()
@@ -173,7 +173,7 @@ func (s *Session) logOut() {
 	s.failed(LostAbandoned, errors.New("the target did not answer a logout"))
 }
 
-// LogOut ends the session in order, or after 2 s in any case.
+// LogOut ends the session with a logout, or after 2 s without one.
 func (s *Session) LogOut() {
 	s.mu.Lock()
 	begun := s.leaving
@@ -186,7 +186,7 @@ func (s *Session) LogOut() {
 	s.logOut()
 }
 
-// UnderWay counts commands that have no answer yet.
+// UnderWay returns the number of commands without an answer.
 func (s *Session) UnderWay() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

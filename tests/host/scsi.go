@@ -9,13 +9,13 @@ import (
 type Command struct {
 	LUN uint16
 	CDB []byte
-	// In is how many bytes of data are expected, Out what is sent; at most one of them.
+	// In is the expected number of data bytes, Out the data that is sent; at most one of them is set.
 	In  int
 	Out []byte
-	// Writes: it may change what is stored, so a retry must not be overtaken by its original (DESIGN R6).
+	// Writes: it may change the medium, so a retry must not be overtaken by its original (DESIGN R6).
 	Writes bool
-	// Exact: answered with 02/04/0A it has surely not been executed. A WRITE may have been, by an owner that died
-	// since; of an ambiguous COMPARE AND WRITE the connection is dropped instead (R6).
+	// Exact: if it is answered with 02/04/0A it has certainly not been executed. A WRITE may have been, by an owner that has died
+	// since. For an ambiguous COMPARE AND WRITE the connection is dropped instead (R6).
 	Exact bool
 }
 
@@ -38,12 +38,12 @@ const (
 	SenseMiscompare     = 0xe
 )
 
-// Sense is key, additional code and qualifier.
+// Sense is the key with additional sense code and qualifier.
 type Sense struct{ Key, Code, Qualifier byte }
 
 func (s Sense) String() string { return fmt.Sprintf("%02x/%02x/%02x", s.Key, s.Code, s.Qualifier) }
 
-// Response is what a command was answered with.
+// Response is the answer to a command.
 type Response struct {
 	Status byte
 	Data   []byte
@@ -57,9 +57,9 @@ func (r Response) String() string {
 	return fmt.Sprintf("status %02x", r.Status)
 }
 
-// decodeSense takes fixed and descriptor format (SPC-5 §4.4).
+// decodeSense reads fixed and descriptor format (SPC-5 §4.4).
 func decodeSense(data []byte) Sense {
-	if len(data) < 2 { // the length in front, RFC 7143 §11.4.7.2
+	if len(data) < 2 { // the length precedes it, RFC 7143 §11.4.7.2
 		return Sense{}
 	}
 	data = data[2:]
@@ -173,7 +173,7 @@ func (s AccessState) String() string {
 	return fmt.Sprintf("state %x", byte(s))
 }
 
-// parsePortGroups reads REPORT TARGET PORT GROUPS: group -> state.
+// parsePortGroups reads REPORT TARGET PORT GROUPS: the state of each group.
 func parsePortGroups(data []byte) (map[uint16]AccessState, error) {
 	if len(data) < 4 {
 		return nil, fmt.Errorf("port groups in %d bytes", len(data))
@@ -194,7 +194,7 @@ func parsePortGroups(data []byte) (map[uint16]AccessState, error) {
 	return groups, nil
 }
 
-// parsePortGroup finds the port's own group in VPD page 83h (SPC-5 §7.7.6.10).
+// parsePortGroup returns the port's own group from VPD page 83h (SPC-5 §7.7.6.10).
 func parsePortGroup(page []byte) (uint16, error) {
 	if len(page) < 4 || page[1] != 0x83 {
 		return 0, fmt.Errorf("no VPD page 83h")

@@ -18,14 +18,14 @@ type Options struct {
 	Initiator string
 	ISID      [6]byte
 	CHAP      *CHAP
-	// Keys are further text keys of the first login request, as `Key=Value`.
+	// Keys are additional text keys of the first login request, as `Key=Value`.
 	Keys []string
-	// LoginTimeout bounds connecting and login together. 0: 3 s.
+	// LoginTimeout bounds the time for connection and login together. 0: 3 s.
 	LoginTimeout time.Duration
-	// PingAfter is how long the target may be silent before it is pinged (NOP-Out). 0: 1 s.
+	// PingAfter is the silence of the target after which it is pinged (NOP-Out). 0: 1 s.
 	PingAfter time.Duration
-	// SilenceLimit is how long it may be silent before the session is given up. 0: 5 s, the soonest that DESIGN R6
-	// allows a host (limits::kHostGivesUp).
+	// SilenceLimit is the silence after which the session is dropped. 0: 5 s, the earliest time that DESIGN R6 assumes for a host
+	// (limits::kHostGivesUp).
 	SilenceLimit time.Duration
 }
 
@@ -41,31 +41,31 @@ func defaultTo(value *time.Duration, otherwise time.Duration) {
 	}
 }
 
-// Reason says how a session, or a command on it, was lost.
+// Reason is the cause of the loss of a session, or of a command on it.
 type Reason int
 
 // Reasons.
 const (
-	LostReset     Reason = iota // RST: nothing of the connection is left at that address
+	LostReset     Reason = iota // RST: the peer has no state of the connection
 	LostClosed                  // FIN
-	LostSilent                  // not heard for SilenceLimit
+	LostSilent                  // no data for SilenceLimit
 	LostNetwork                 // another error of the socket
-	LostProtocol                // the target said what makes no sense
-	LostAbandoned               // the caller's time was over; or we closed it ourselves
-	LostLogout                  // the target asked us to log out, and we did
+	LostProtocol                // the target violated the protocol
+	LostAbandoned               // the caller's time was over, or the session was closed locally
+	LostLogout                  // the target requested a logout, which was done
 )
 
 func (r Reason) String() string {
 	return [...]string{"reset", "closed", "silent", "network error", "protocol error", "abandoned", "logged out"}[r]
 }
 
-// LostError: the command has no answer.
+// LostError means that the command has no answer.
 type LostError struct {
 	Portal string
 	Reason Reason
 	// Sent: it may have reached the target.
 	Sent bool
-	// At is when the session was lost, Heard when the target was last heard.
+	// At is the time of the loss, Heard the time of the last data from the target.
 	At, Heard time.Time
 	Err       error
 }
@@ -84,10 +84,10 @@ type call struct {
 
 const (
 	writeQueue = 4096                   // PDUs; the command window keeps it far from full
-	pingTick   = 100 * time.Millisecond // how often silence is looked at
+	pingTick   = 100 * time.Millisecond // interval of the checks for silence
 )
 
-// Session is an iSCSI session with one connection, in full feature phase. Its methods may be called concurrently.
+// Session is an iSCSI session with one connection, in full feature phase. Its methods are safe for concurrent use.
 type Session struct {
 	options             Options
 	conn                *net.TCPConn
@@ -122,24 +122,24 @@ func (s *Session) start() {
 	go s.watch()
 }
 
-// Over is closed when the session is lost; Lost says how.
+// Over is closed when the session is lost; Lost returns the cause.
 func (s *Session) Over() <-chan struct{} { return s.over }
 
-// Lost is nil while the session lives.
+// Lost returns nil while the session lives.
 func (s *Session) Lost() *LostError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// Leaving: the target has asked for a logout; new commands belong elsewhere.
+// Leaving reports whether the target has requested a logout; new commands should use another session.
 func (s *Session) Leaving() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leaving
 }
 
-// Do runs a command. Errors are *LostError; one whose context ended leaves the command's fate open.
+// Do runs a command. Errors are *LostError. If the context ended, the result of the command is unknown.
 func (s *Session) Do(ctx context.Context, command Command) (Response, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -161,7 +161,7 @@ func (s *Session) wait(ctx context.Context, c *call) (Response, error) {
 	case <-ctx.Done():
 	case <-s.over:
 		select {
-		case response := <-c.answer: // it came first
+		case response := <-c.answer: // it arrived first
 			return response, nil
 		default:
 		}
@@ -175,7 +175,7 @@ func (s *Session) wait(ctx context.Context, c *call) (Response, error) {
 		Heard: s.heard, Err: ctx.Err()}
 }
 
-// begin waits for room in the command window and sends the command with what it may send at once.
+// begin waits for room in the command window and sends the command with the data that it may send at once.
 func (s *Session) begin(ctx context.Context, command *Command) (*call, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Session) begin(ctx context.Context, command *Command) (*call, error) {
 	return c, nil
 }
 
-// take gives a call its tag. The lock is held.
+// take assigns a tag to a call. The caller holds the lock.
 func (s *Session) take(c *call) uint32 {
 	tag := s.nextTag
 	s.nextTag++
@@ -219,7 +219,7 @@ func (s *Session) take(c *call) uint32 {
 	return tag
 }
 
-// number puts CmdSN and ExpStatSN. The lock is held, so that numbers and bytes go out in the same order.
+// number sets CmdSN and ExpStatSN. The caller holds the lock, so that numbers and bytes are sent in the same order.
 func (s *Session) number(p *pdu, takes bool) {
 	p.put32(24, s.cmdSN)
 	p.put32(28, s.expStatSN)
@@ -228,7 +228,7 @@ func (s *Session) number(p *pdu, takes bool) {
 	}
 }
 
-// send queues for the writer. The lock is held; the queue is deeper than window and answers to pings ever get.
+// send queues a PDU for the writer. The caller holds the lock. The queue is larger than the window plus the answers to pings.
 func (s *Session) send(p *pdu) {
 	select {
 	case s.out <- p.bytes():
@@ -269,7 +269,7 @@ func (s *Session) read() {
 	}
 }
 
-// watch pings a silent target and gives it up in the end.
+// watch pings a silent target, and finally drops the session.
 func (s *Session) watch() {
 	ticker := time.NewTicker(pingTick)
 	defer ticker.Stop()
@@ -301,8 +301,8 @@ func (s *Session) failed(reason Reason, err error) {
 	s.fail(reason, err)
 }
 
-// fail ends the session; the first reason stays. The lock is held. The socket is closed the ordinary way: what it has
-// not sent yet is the kernel's, and may arrive late, as it does with real hosts.
+// fail ends the session; the first reason stays. The caller holds the lock. The socket is closed normally: the kernel may deliver
+// unsent data late, as with real hosts.
 func (s *Session) fail(reason Reason, err error) {
 	if s.lost != nil {
 		return
@@ -316,7 +316,7 @@ func (s *Session) fail(reason Reason, err error) {
 // Close ends the session at once, without a logout.
 func (s *Session) Close() { s.failed(LostAbandoned, net.ErrClosed) }
 
-// Reset ends it by an RST.
+// Reset ends it with an RST.
 func (s *Session) Reset() {
 	_ = s.conn.SetLinger(0)
 	s.failed(LostAbandoned, errors.New("reset by ourselves"))

@@ -8,15 +8,16 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// InForce bounds how long new credentials take to reach a gateway. A gateway without a control plane applies its saved state after 5 s.
+// InForce bounds the time until new credentials reach a gateway. A gateway without a control plane applies its saved state after
+// 5 s.
 const InForce = 15 * time.Second
 
-// Hold waits until a portal admits all hosts with their right credentials, then requires every answer, in sessions with the target and
-// in discovery sessions.
+// Hold waits until a portal admits all hosts with their right credentials, then requires every answer, in sessions with the
+// target and in discovery sessions.
 func Hold(ctx context.Context, portal, target string, all ...Credentials) error {
 	within, cancel := context.WithTimeout(ctx, InForce)
 	defer cancel()
-	// What is not in force by then is said below, answer by answer.
+	// Credentials that are not in force by then are reported below, answer by answer.
 	_ = world.Until(within, func() error {
 		var problems []error
 		for _, c := range all {

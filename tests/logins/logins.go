@@ -16,11 +16,11 @@ const AuthenticationFailure = 0x0201
 // Credentials are those that one initiator of a host must present.
 type Credentials struct {
 	Initiator string
-	// User is the CHAP_N in force, defaults resolved; empty: the host authenticates by its name alone.
+	// User is the CHAP_N in force, with defaults resolved; empty: the host authenticates by its name alone.
 	User, Secret string
 	// MutualUser is the CHAP_N by which the target authenticates itself; empty: the host has no mutual CHAP.
 	MutualUser, MutualSecret string
-	// Former are names and secrets that were in force once and must be refused.
+	// Former are names and secrets that were once in force and must be refused.
 	Former []host.CHAP
 }
 
@@ -56,8 +56,8 @@ func (c Credentials) Attempts() []Attempt {
 		Attempt{"mutual CHAP", c.Initiator, &mutual, c.MutualUser != ""})
 }
 
-// Login makes an attempt on a portal, in a normal session with the target. The error says how the answer differs from the
-// required one.
+// Login makes an attempt on a portal, in a normal session with the target. The error describes the difference between the answer
+// and the required one.
 func (a Attempt) Login(ctx context.Context, portal, target string) error {
 	session, err := host.Login(ctx, a.options(portal, target))
 	if err == nil {
@@ -66,7 +66,7 @@ func (a Attempt) Login(ctx context.Context, portal, target string) error {
 	return a.judge(portal, err)
 }
 
-// Discover makes an attempt on a portal, in a discovery session. Only an initiator that is admitted may see the target.
+// Discover makes an attempt on a portal, in a discovery session. Only an admitted initiator may see the target.
 func (a Attempt) Discover(ctx context.Context, portal, target string) error {
 	shown, err := host.Discover(ctx, a.options(portal, ""))
 	if err == nil && a.Admitted {
@@ -80,7 +80,7 @@ func (a Attempt) Discover(ctx context.Context, portal, target string) error {
 	return a.judge(portal+", discovery", err)
 }
 
-// Rejected makes an attempt on a port that admits no host, as the forwarding port.
+// Rejected makes an attempt on a port that admits no host, such as the forwarding port.
 func (a Attempt) Rejected(ctx context.Context, portal, target string) error {
 	session, err := host.Login(ctx, a.options(portal, target))
 	var refused *host.LoginError
@@ -112,9 +112,9 @@ func (a Attempt) judge(where string, err error) error {
 	return fmt.Errorf("%s: %s with %s gets no status %04x: %w", where, a.Initiator, a.Name, AuthenticationFailure, err)
 }
 
-// Check makes all attempts of all credentials on a portal by `how`, and joins what differs. Those that the gateway must admit come
-// first and one by one. The others come all at once: a gateway holds the answer to each failure back, and evaluates few of them at
-// a time.
+// Check makes all attempts of all credentials on a portal by `how`, and joins the differences. Attempts that must be admitted
+// come first, one by one. The others are concurrent, because a gateway delays the answer to each failure and evaluates only a few
+// of them at a time.
 func Check(ctx context.Context, how func(Attempt, context.Context, string, string) error, portal, target string, all ...Credentials) error {
 	var problems []error
 	var wrong []Attempt

@@ -11,35 +11,34 @@ import (
 	"time"
 )
 
-// canary is a gateway in which one rule of DESIGN §3 is switched off (gateway/src/base/canary.h). The histories must
-// show it.
+// canary is a gateway in which one rule of DESIGN §3 is disabled (gateway/src/base/canary.h). The histories must show that.
 type canary struct {
-	// name is what SLUICE_CANARY is set to.
+	// name is the value of SLUICE_CANARY.
 	name string
 	rule string
-	// lacks says what is switched off.
+	// lacks describes the disabled rule.
 	lacks string
-	// cluster: it shows only where several gateways serve a volume.
+	// cluster: the violation shows only if several gateways serve a volume.
 	cluster bool
-	// rbd: it shows only where volumes live in Ceph.
+	// rbd: the violation shows only if volumes are in Ceph.
 	rbd bool
-	// only are the faults, by kind, that the rule is made for: others may keep the canary from showing.
+	// only selects the faults, by kind, for which the rule exists: others may hide the violation.
 	only string
-	// blocks of each LUN that hosts act on; 0: canaryBlocks.
+	// blocks of each LUN that hosts use; 0: canaryBlocks.
 	blocks uint64
-	// swaps are so many of ten operations of a host; 0: as ever.
+	// swaps is the number of compare-and-writes in ten operations of a host; 0: the default.
 	swaps int
-	// scenario, if set, takes the place of faults.
+	// scenario, if set, replaces the random faults.
 	scenario string
-	// service: it breaks no promise about data, but hosts wait for ever.
+	// service: no promise about data is broken, but hosts wait without end.
 	service bool
-	// behind, if set, is the bound that does the same work as the one switched off: the histories must be right, and those of
-	// the canary that lacks both must not.
+	// behind, if set, is another bound with the same effect as the disabled one. The histories must be right, and those of the
+	// canary that lacks both must not.
 	behind string
 }
 
-// Some bounds of R6 stand behind each other (gateway/decisions/limits-and-timing.md). Each of such a pair is
-// switched off for itself, where histories must stay right, and with the other one, where they must not.
+// Some bounds of R6 overlap (gateway/decisions/limits-and-timing.md). Each of such a pair is disabled alone, when histories must
+// stay right, and together with the other one, when they must not.
 var canaries = []canary{
 	{name: "r1-two-owners", rule: "R1", lacks: "who is told to forward opens the volume and serves it", cluster: true, only: "^packet loss$"},
 	{name: "r2-no-lock", rule: "R2", lacks: "volumes are opened without their lock", cluster: true, only: "^isolation$"},
@@ -69,13 +68,13 @@ var canaries = []canary{
 }
 
 const (
-	canaryRuns     = 20 // seeds until a canary counts as not found out
-	backedRuns     = 2  // seeds with which one of two bounds has to do alone
-	canaryBlocks   = 2  // of each LUN: the more clients meet, the sooner it shows
+	canaryRuns     = 20 // seeds until a canary counts as undetected
+	backedRuns     = 2  // seeds with only one of two overlapping bounds
+	canaryBlocks   = 2  // of each LUN: the more clients interact, the sooner the violation shows
 	canaryVariable = "SLUICE_CANARY"
 )
 
-// broken are the findings that give a canary away.
+// broken returns the findings that reveal a canary.
 func (c canary) broken(v *verdict) []string {
 	found := append(v.violations(), v.findings[claimRecorded]...)
 	if c.service {
@@ -84,7 +83,7 @@ func (c canary) broken(v *verdict) []string {
 	return found
 }
 
-// findOut runs the gateway as each of the canaries chosen until its histories show it.
+// findOut runs the gateway as each of the chosen canaries until its histories show the violation.
 func findOut(ctx context.Context, e experiment, chosen *regexp.Regexp) bool {
 	if why := isCanary(ctx, e.gateway); why != nil {
 		fmt.Printf("FAIL %s knows no canaries, build the preset `canary`: %v\n", e.gateway, why)
@@ -99,7 +98,7 @@ func findOut(ctx context.Context, e experiment, chosen *regexp.Regexp) bool {
 	return good
 }
 
-// isCanary: a canary build refuses a name that it doesn't know.
+// isCanary checks for a canary build, which refuses an unknown name.
 func isCanary(ctx context.Context, gateway string) error {
 	command := exec.CommandContext(ctx, gateway, "--version")
 	command.Env = append(os.Environ(), canaryVariable+"=none-such")
@@ -155,7 +154,7 @@ func findOutOne(ctx context.Context, e experiment, c canary) bool {
 	return false
 }
 
-// canaryNames, for people.
+// canaryNames returns the names for messages.
 func canaryNames() []string {
 	var all []string
 	for _, c := range canaries {

@@ -13,9 +13,10 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// Faults of a cluster whose volumes live in a real Ceph: of its daemons, of the way to it, and somebody who blocklists.
+// Faults of a cluster whose volumes are in a real Ceph: of its daemons, of the network to it, and blocklisting by an
+// administrator.
 
-// cephOf is where the volumes live: in Ceph, by the script that makes one, or in a directory (nil).
+// cephOf returns the Ceph that has the volumes, made by a script; nil: they are in a directory.
 func (e experiment) cephOf() (*cluster.Ceph, error) {
 	if !e.rbd {
 		return nil, nil
@@ -31,7 +32,7 @@ const (
 	daemonAwayShortest, daemonAwayLongest = 500 * time.Millisecond, 5 * time.Second
 	// Longer than any run; gateways are fenced for ten years.
 	blocklistedFor = "31536000"
-	// Somebody else serves within 12 s, also where processors are few.
+	// Another gateway serves within 12 s, even with few processors.
 	takenOverSoonest, takenOverLatest = 12 * time.Second, 15 * time.Second
 )
 
@@ -56,8 +57,8 @@ func (c *clustered) daemonKilled(daemon string) *fault {
 		undo: func(ctx context.Context) error { return c.MiniCeph(ctx, "up", daemon) }}
 }
 
-// leftBeforeCeph: what a gateway asks of Ceph is held back on its machine until its volumes have long had another owner and its hosts
-// have asked again there. Then it comes to the disks, which alone can refuse it (R2).
+// leftBeforeCeph: a gateway's requests to Ceph are delayed on its machine until its volumes have long had another owner and its
+// hosts have repeated them there. Then they reach the disks, and only these can refuse them (R2).
 func leftBeforeCeph(network *world.Network, p *world.Process, fabrics []string) *fault {
 	return leftBehind("what "+p.Name+" asks of Ceph held back, its isolation and resets to its hosts", p.Node+"'s link to "+cluster.Internal,
 		"left before Ceph", takenOverSoonest, takenOverLatest, unread, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {
@@ -73,7 +74,7 @@ func leftBeforeCeph(network *world.Network, p *world.Process, fabrics []string) 
 		})
 }
 
-// blocklisted: somebody shuts a gateway out of Ceph that nothing is wrong with. It has to find out, and come back.
+// blocklisted: an administrator blocklists a healthy gateway. It must detect that, and return.
 func (c *clustered) blocklisted(gateway int) *fault {
 	name := "blocklisting of " + cluster.GatewayName(gateway)
 	return &fault{name: name, on: "Ceph", kind: "blocklisting", weight: 1, do: func(ctx context.Context) error {
@@ -91,7 +92,7 @@ func (c *clustered) blocklisted(gateway int) *fault {
 	}}
 }
 
-// clientsAt are the clients at an address that hold an image's lock.
+// clientsAt returns the clients at an address that have an image's lock.
 func (c *clustered) clientsAt(ctx context.Context, address string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, blocklistPatience)
 	defer cancel()

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// wallClock is one process's CLOCK_REALTIME, which is off by what a file says. Other clocks don't jump on real machines.
+// wallClock is one process's CLOCK_REALTIME, with an offset from a file. Other clocks do not jump on real machines.
 type wallClock struct {
 	of   string
 	file string
-	// mapped: the file is changed in place, and holds a number of seconds, not words.
+	// mapped: the file is changed in place, and contains a number of seconds, not text.
 	mapped bool
 }
 
-// newClock gives the clock, and the environment in which libfaketime has a process go by it; nil: it goes by the machine's, for there is
-// no libfaketime.
+// newClock returns the clock, and the environment in which libfaketime makes a process use it; nil: the process uses the
+// machine's clock, because libfaketime is missing.
 func newClock(directory, of string) (*wallClock, []string, error) {
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(libraries) == 0 {
@@ -31,7 +31,7 @@ func newClock(directory, of string) (*wallClock, []string, error) {
 		"FAKETIME_DONT_FAKE_MONOTONIC=1"}, c.set("+0")
 }
 
-// newGoClock is the same for a program that tests/cluster/wallclock has built, for which libfaketime does nothing.
+// newGoClock is the same for a program that tests/cluster/wallclock has built, on which libfaketime has no effect.
 func newGoClock(directory, of string) (*wallClock, []string, error) {
 	c := &wallClock{of: of, file: filepath.Join(directory, of+".clock"), mapped: true}
 	return c, []string{"SLUICE_TEST_CLOCK=" + c.file}, c.set("+0")
@@ -61,10 +61,10 @@ func (c *wallClock) setInPlace(shift string) error {
 	return errors.Join(err, file.Close())
 }
 
-// longestJump of a gateway's clock. A leader waits for a move longer than that.
+// longestJump bounds the jumps of a gateway's clock. A leader waits longer than that for a move.
 const longestJump, longestJumpOfReplica = 3 * time.Second, 12 * time.Second
 
-// jumps are faults: the clock goes to another time, and back.
+// jumps are faults in which the clock jumps to another time, and back.
 func (c *wallClock) jumps(longest time.Duration) []*fault {
 	if c == nil {
 		return nil

@@ -20,18 +20,18 @@ type clustered struct {
 	*cluster.Cluster
 	keeper *keeper
 	note   noter
-	// clocks of the gateways, those of the replicas, and the disk under the pool; nil where they can't be had here.
+	// clocks of the gateways, times of the replicas, and the disk under the pool; nil if the machine does not support them.
 	clocks []*wallClock
 	times  []*wallClock
 	pool   *disk
-	// recorded puts other things in the place of what was recorded; nil where volumes lie in Ceph.
+	// recorded makes the faults that replace recorded storage; nil if the volumes are in Ceph.
 	recorded *recorded
 }
 
 const (
 	clusterGateways = 3
 	clusterReplicas = 2
-	clusterVolumes  = 2 // of the workload; one more, the last, is for reservations
+	clusterVolumes  = 2 // of the workload; the last one is for reservations
 	forwardingPort  = 3261
 )
 
@@ -71,7 +71,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	}
 	c.Cluster = made
 	if err := made.WaitReady(ctx); err != nil {
-		_ = c.close() // why it is not ready counts more
+		_ = c.close() // why it is not ready is more important
 		return nil, err
 	}
 	c.keeper = keep(made.Processes(), note)
@@ -142,24 +142,24 @@ func nodes(processes []*world.Process) []string {
 	return all
 }
 
-// frozen: who takes over a local volume may kill the one that stands still (R2); then there is nothing to go on.
+// frozen: a gateway that takes over a local volume may kill the frozen one (R2); then nothing resumes.
 func frozen(p *world.Process, weight int, longest time.Duration) *fault {
 	return &fault{name: "SIGSTOP of " + p.Name, on: p.Name, kind: "freeze", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
 		do: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_ = p.Freeze(ctx) // it may have been killed this moment, or be on its way up
+			_ = p.Freeze(ctx) // it may have been killed just now, or be starting
 			return nil
 		},
 		undo: func(context.Context) error {
 			if p.Running() {
-				_ = p.Signal(syscall.SIGCONT) // as above
+				_ = p.Signal(syscall.SIGCONT) // see above
 			}
 			return nil
 		}}
 }
 
-// moved asks for a planned move. Refused, or with nobody there to ask, it is no fault.
+// moved requests a planned move. A refusal, or a missing control plane, is not a finding.
 func (c *clustered) moved(volume, gateway int) *fault {
 	name := fmt.Sprintf("move of %s to %s", cluster.VolumeName(volume), cluster.GatewayName(gateway))
 	return &fault{name: name, on: cluster.VolumeName(volume), kind: "planned move", weight: 1, do: func(ctx context.Context) error {
@@ -192,7 +192,7 @@ func (c *clustered) end() []string {
 	}
 	for _, p := range c.Processes() {
 		for _, status := range p.Unexpected() {
-			if !strings.HasPrefix(status, "signal: killed") { // by its watchdog, or by who takes over from it
+			if !strings.HasPrefix(status, "signal: killed") { // by its watchdog, or by the gateway that takes over
 				bad = append(bad, p.Name+" ended by itself: "+status)
 			}
 		}
@@ -200,7 +200,7 @@ func (c *clustered) end() []string {
 	return bad
 }
 
-// disk: where a volume lies in its pool is the gateways' own business.
+// disk: the location of a volume in its pool is internal to the gateways.
 func (c *clustered) disk(history.Place) ([]byte, bool, error) { return nil, false, nil }
 
 func (c *clustered) close() error {

@@ -11,31 +11,31 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// The faults below bring about by intent what single ones do by chance: a host is told that its connection is gone, while
-// what it sent there before still lies unread somewhere, and comes alive after the host has asked again elsewhere.
+// The faults below cause deliberately what single faults cause by chance. A host is informed that its connection is gone while
+// its earlier data on it is still unread somewhere, and is processed after the host has repeated the command elsewhere.
 
 const (
-	// unread is how long hosts go on sending to who stands still already.
+	// unread is how long hosts continue to send to a stopped process.
 	unread = 200 * time.Millisecond
-	// Longer than hosts wait with a retry after a reset, and shorter than anybody is declared dead for.
+	// Longer than hosts wait before a retry after a reset, and shorter than the time after which a gateway is declared dead.
 	comesAliveSoonest, comesAliveLatest = 1700 * time.Millisecond, 2800 * time.Millisecond
-	// What is lost on the forwarding network at once is sent again by the kernel after 0.2, 0.6 and 1.4 s: here by
-	// the last of these.
+	// If data is lost on the forwarding network at once, the kernel sends it again after 0.2, 0.6 and 1.4 s: here after the last
+	// of these.
 	healsSoonest, healsLatest = 1050 * time.Millisecond, 1250 * time.Millisecond
 	// The watchdog kills within 2.5 s (limits::kWatchdogLimit).
 	noticedSoonest, noticedLatest = 3 * time.Second, 5 * time.Second
-	// A gateway is silent after 4 s (limits::kPeerSilence).
+	// A gateway counts as silent after 4 s (limits::kPeerSilence).
 	isolatedShortest, isolatedLongest = 8 * time.Second, 12 * time.Second
 )
 
-// isolated: a gateway is cut off from the cluster for long enough to be declared dead, while hosts still reach it.
+// isolated: a gateway is disconnected from the cluster for long enough to be declared dead, while hosts still reach it.
 func isolated(network *world.Network, node string) *fault {
 	link := node + "'s link to " + cluster.Internal
 	return networkFault("isolation of "+node, link, "isolation", isolatedShortest, isolatedLongest,
 		func() (world.Undo, error) { return network.Drop(node, cluster.Internal, 100, world.In, world.Out) })
 }
 
-// together undoes all, the last first.
+// together undoes all faults, the last one first.
 func together(undos ...world.Undo) world.Undo {
 	return func() error {
 		var all []error
@@ -46,7 +46,7 @@ func together(undos ...world.Undo) world.Undo {
 	}
 }
 
-// forgeEverywhere answers all hosts of a node with resets that the node knows nothing of.
+// forgeEverywhere answers all hosts of a node with resets that the node does not know of.
 func forgeEverywhere(network *world.Network, node string, fabrics []string) (world.Undo, error) {
 	var undos []world.Undo
 	for _, fabric := range fabrics {
@@ -59,7 +59,7 @@ func forgeEverywhere(network *world.Network, node string, fabrics []string) (wor
 	return together(undos...), nil
 }
 
-// leftBehind is a fault in two steps: what holds hosts' commands up, and a moment later resets to their hosts.
+// leftBehind is a fault in two steps: first the cause that delays hosts' commands, and shortly afterwards resets to their hosts.
 func leftBehind(name, on, kind string, shortest, longest, between time.Duration, network *world.Network, node string, fabrics []string,
 	holdUp func(context.Context) (world.Undo, error),
 ) *fault {
@@ -89,7 +89,7 @@ func leftBehind(name, on, kind string, shortest, longest, between time.Duration,
 		}}
 }
 
-// leftFrozen: a process stands still with commands unread, for longer than limits::kStallLimit.
+// leftFrozen: a process is stopped with unread commands, for longer than limits::kStallLimit.
 func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fault {
 	return leftBehind("SIGSTOP of "+p.Name+" and resets to its hosts", p.Name, "left frozen", comesAliveSoonest, comesAliveLatest, unread,
 		network, p.Node, fabrics, func(ctx context.Context) (world.Undo, error) {
@@ -97,7 +97,7 @@ func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fau
 			defer cancel()
 			goOn := func() error {
 				if p.Running() {
-					_ = p.Signal(syscall.SIGCONT) // it may have been killed this moment
+					_ = p.Signal(syscall.SIGCONT) // it may have been killed just now
 				}
 				return nil
 			}
@@ -108,16 +108,16 @@ func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fau
 		})
 }
 
-// leftHung: one reactor of a process stands still with commands unread while the others go on. Hosts on the other fabrics
-// may be with those.
+// leftHung: one reactor of a process is stopped with unread commands while the others continue. Hosts on the other fabrics may
+// use those.
 func leftHung(network *world.Network, p *world.Process, reactor int, fabric string) *fault {
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return leftBehind(fmt.Sprintf("a hung %s of %s and resets to its hosts on %s", thread, p.Name, fabric), p.Name, "left hung",
 		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (world.Undo, error) { return p.HangThread(thread) })
 }
 
-// hungForGood: one reactor of a process stands still and never goes on. What it has in flight holds its blocks (R5) until
-// somebody ends the process.
+// hungForGood: one reactor of a process is stopped permanently. Its commands in flight hold their block ranges (R5) until the
+// process is ended.
 func hungForGood(p *world.Process, reactor int, keep func(world.Undo)) *fault {
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return &fault{name: thread + " of " + p.Name + " hangs for good", on: p.Name, kind: "hung for good", weight: 1,
@@ -127,12 +127,13 @@ func hungForGood(p *world.Process, reactor int, keep func(world.Undo)) *fault {
 			if err == nil {
 				keep(release)
 			}
-			return nil // it was killed this moment, or is on its way up
+			return nil // it was killed just now, or is starting
 		}}
 }
 
-// leftByTheDead: what a gateway forwards is lost at first, then its process is killed: its hosts are told so by its machine, and
-// ask again elsewhere before the network heals. What it had sent lies in queues that have no process any more.
+// leftByTheDead: a gateway's forwarded commands are lost at first, then its process is killed. Its machine resets the hosts'
+// connections, and they repeat the commands elsewhere before the network recovers. The sent data is in queues that no longer have
+// a process.
 func leftByTheDead(network *world.Network, k *keeper, p *world.Process) *fault {
 	var heal world.Undo
 	return &fault{name: "loss of what " + p.Name + " forwards, and its SIGKILL", on: p.Name, kind: "left by the dead", weight: 1,
@@ -153,7 +154,7 @@ func leftByTheDead(network *world.Network, k *keeper, p *world.Process) *fault {
 		}}
 }
 
-// leftOnTheWay: what a gateway forwards is lost at first, and comes to the owner when its host has asked again.
+// leftOnTheWay: a gateway's forwarded commands are lost at first, and reach the owner after its host has repeated them.
 func leftOnTheWay(network *world.Network, p *world.Process, fabrics []string) *fault {
 	return leftBehind("loss of what "+p.Name+" forwards and resets to its hosts", p.Node+"'s link to "+cluster.Internal, "left on the way",
 		healsSoonest, healsLatest, 20*time.Millisecond, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {

@@ -14,17 +14,16 @@ import (
 )
 
 // disk is a file system whose reads and writes can be slow: a directory of another one, shown again through FUSE. A gateway's
-// processes see nothing but a disk that takes its time; who is killed meanwhile ends when the disk has answered, as with a
-// real one.
+// processes only see a slow disk. A process that is killed meanwhile ends when the disk has answered, as with a real one.
 type disk struct {
 	server *fuse.Server
-	// every so-manyth read or write takes so long; 0: none.
+	// every and delay: each every-th read or write takes this time; 0: none.
 	every, delay atomic.Int64
-	// count of reads and writes while it was slow, and of those that waited.
+	// count has the reads and writes while it was slow, and waited those that were delayed.
 	count, waited atomic.Int64
 }
 
-// mountDisk shows `backing` at `at`, both of which it makes. It needs /dev/fuse.
+// mountDisk shows `backing` at `at`, and creates both. It needs /dev/fuse.
 func mountDisk(backing, at string) (*disk, error) {
 	for _, directory := range []string{backing, at} {
 		if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -42,7 +41,7 @@ func mountDisk(backing, at string) (*disk, error) {
 	return d, err
 }
 
-const diskMaxWrite = 1 << 20 // bytes; what is larger comes in pieces
+const diskMaxWrite = 1 << 20 // bytes; larger writes are split
 
 func (d *disk) close() error {
 	if d == nil {
@@ -57,16 +56,16 @@ func (d *disk) slow(every int64, delay time.Duration) {
 	d.every.Store(every)
 }
 
-// pass waits if it is this one's turn.
+// pass waits if this call is an every-th one.
 func (d *disk) pass() {
 	if every := d.every.Load(); every > 0 && d.count.Add(1)%every == 0 {
 		d.waited.Add(1)
-		time.Sleep(time.Duration(d.delay.Load())) // a disk doesn't hurry because somebody has lost patience
+		time.Sleep(time.Duration(d.delay.Load())) // a disk does not become faster because a user stops waiting
 	}
 }
 
-// slowness is a fault: now and then the disk takes longer than hosts wait with a retry after a reset, so that an original is
-// still at work when its retry comes (R5), and its owner may be given up meanwhile (R2).
+// slowness is a fault: sometimes the disk takes longer than hosts wait before a retry after a reset. So an original is still in
+// progress when its retry arrives (R5), and its owner may be declared dead meanwhile (R2).
 func (d *disk) slowness(name string) []*fault {
 	if d == nil {
 		return nil
@@ -88,7 +87,7 @@ const (
 	slowDelay = 1300 * time.Millisecond
 )
 
-// diskNode is a file or directory there.
+// diskNode is a file or directory in it.
 type diskNode struct {
 	*fs.LoopbackNode
 	disk *disk
@@ -99,7 +98,7 @@ func (n *diskNode) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEm
 	return &diskNode{ops.(*fs.LoopbackNode), n.disk}
 }
 
-// diskFile is an open one.
+// diskFile is an open file.
 type diskFile struct {
 	*fs.LoopbackFile
 	disk *disk
@@ -112,9 +111,9 @@ func (n *diskNode) opened(f fs.FileHandle) fs.FileHandle {
 	return f
 }
 
-// Open implements fs.NodeOpener. The page cache of an image stays, also when its time of modification changes
-// (ExplicitDataCacheControl): Linux drops a page that a write has unlocked already and not yet sent, reads it anew, and so gives the
-// old content of a block after its write was acknowledged. Nobody changes an image past this file system.
+// Open implements fs.NodeOpener. The page cache of an image stays even if its modification time changes
+// (ExplicitDataCacheControl). Linux would drop a page that a write has unlocked and not yet sent, and read it again, which yields
+// the old content of a block after its write was acknowledged. No process changes an image except through this file system.
 func (n *diskNode) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	f, kept, errno := n.LoopbackNode.Open(ctx, flags)
 	if strings.HasPrefix(filepath.Base(n.Path(nil)), "volume-") {
@@ -130,7 +129,7 @@ func (n *diskNode) Create(ctx context.Context, name string, flags, mode uint32, 
 	return inode, n.opened(f), kept, errno
 }
 
-// PassthroughFd implements fs.FilePassthroughFder: the kernel goes to no file past this one.
+// PassthroughFd implements fs.FilePassthroughFder: the kernel must not bypass this file system.
 func (f *diskFile) PassthroughFd() (int, bool) { return -1, false }
 
 // Write implements fs.FileWriter.

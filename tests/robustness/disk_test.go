@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// TestMain gives mounts a place of their own, from which they are gone however the test ends.
+// TestMain runs in a separate mount namespace, so that mounts disappear however the tests end.
 func TestMain(m *testing.M) {
 	if err := world.Isolate(); err != nil {
 		noMounts = err.Error()
@@ -42,7 +42,7 @@ func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }() // what was written was looked at
+	defer func() { _ = file.Close() }() // the written data was checked
 	write := func(count int) {
 		t.Helper()
 		for i := range count {
@@ -101,7 +101,8 @@ func TestAClockJumpsThereAndBackForItsOwnProcessOnly(t *testing.T) {
 	}
 }
 
-// What was written is read, though others write to the same page of the file and open it: hosts write blocks that are smaller.
+// A block is read as it was written although others write to the same page of the file and open it, because hosts write blocks
+// smaller than a page.
 func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
 	if noMounts != "" {
 		t.Skip(noMounts)
@@ -143,7 +144,7 @@ func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			_ = file.Close() // what was written is no matter
+			_ = file.Close() // the written data does not matter
 		})
 	}
 	file := open()

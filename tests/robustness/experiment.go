@@ -24,36 +24,36 @@ import (
 
 // experiment is one run: a system, hosts on it, faults, and the verdict.
 type experiment struct {
-	// programs is the directory of all programs; gateway, if set, takes the place of the gateway there.
+	// programs is the directory of all programs; gateway, if set, replaces the gateway there.
 	programs, gateway string
-	// replica, if set, is the control plane of a cluster: one whose wall clock can be set (tests/cluster/wallclock).
+	// replica, if set, is the control plane's program: one with an adjustable wall clock (tests/cluster/wallclock).
 	replica string
 	// clustered: a whole cluster; else one gateway alone.
 	clustered bool
-	// scenario, if set, takes the place of faults by chance.
+	// scenario, if set, replaces the random faults.
 	scenario string
 	etcd     string // program of tests/cluster/etcd
-	// rbd: the volumes live in a real Ceph, which the script miniCeph makes; else in a directory.
+	// rbd: the volumes are in a real Ceph, which the script miniCeph makes; else in a directory.
 	rbd      bool
 	miniCeph string
 	seed     uint64
 	duration time.Duration
 	// resetWait of the hosts; see host.Config.
 	resetWait time.Duration
-	// out keeps what explains a failure.
+	// out is the directory for data that explains a failure.
 	out     string
 	verbose bool
-	// only faults whose name or kind matches are done.
+	// only faults whose name or kind matches are executed.
 	only *regexp.Regexp
-	// recorded: only faults that put something else in the place of what was recorded, and each must be reported.
+	// recorded: only faults that replace recorded storage are executed, and each must be reported.
 	recorded bool
-	// few: clients act on so many blocks of each LUN only, so that they meet more often; 0: on all that the system names.
+	// few: clients use only this number of blocks of each LUN, so that they interact more often; 0: all blocks of the system.
 	few uint64
-	// swaps are so many of ten operations of a client; 0: swapsOfTen.
+	// swaps is the number of compare-and-writes in ten operations of a client; 0: swapsOfTen.
 	swaps int
 }
 
-// verdict of an experiment. Its findings name what must not happen, by claim.
+// verdict is the result of an experiment. Its findings, by claim, are forbidden observations.
 type verdict struct {
 	operations, blocks, maybes int
 	counts                     map[string]int
@@ -86,7 +86,7 @@ const (
 	searchTime    = 60 * time.Second // of one block's history
 )
 
-// timeline prints and keeps what happens when.
+// timeline prints and stores events with their times.
 type timeline struct {
 	began time.Time
 	mu    sync.Mutex
@@ -183,7 +183,7 @@ func (e experiment) follow(ctx context.Context, steps []step, system *clustered,
 	closeHosts()
 	e.finish(system, w, v)
 	e.judge(w, v, events)
-	delete(v.findings, claimExercised) // steps that went wrong are errors; whether an operation was lost is no matter
+	delete(v.findings, claimExercised) // failed steps are errors; lost operations do not matter
 	return nil
 }
 
@@ -231,7 +231,7 @@ func waitPaths(ctx context.Context, hosts []*host.Multipath) error {
 	return nil
 }
 
-// breakWhileActing runs clients and faults side by side.
+// breakWhileActing runs clients and faults concurrently.
 func (e experiment) breakWhileActing(ctx context.Context, w *workload, all []planned, note noter) error {
 	acting, stop := context.WithTimeout(ctx, e.duration)
 	defer stop()
@@ -306,12 +306,12 @@ func (e experiment) judge(w *workload, v *verdict, events *timeline) {
 	}
 }
 
-// violations are findings that break a promise about data.
+// violations returns the findings that break a promise about data.
 func (v *verdict) violations() []string {
 	return slices.Concat(v.findings[claimLinear], v.findings[claimWritten], v.findings[claimWhole])
 }
 
-// keep writes the history and the timeline of a run that failed.
+// keep writes the history and the timeline of a failed run.
 func (e experiment) keep(operations []history.Operation, events *timeline) error {
 	if err := os.MkdirAll(e.out, 0o755); err != nil {
 		return err

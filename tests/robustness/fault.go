@@ -13,16 +13,16 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// fault is one thing that can go wrong, and how it ends.
+// fault is a fault and its end.
 type fault struct {
 	name string
-	// on is what it acts on: two faults on the same thing don't overlap.
+	// on is the affected object: two faults on the same object do not overlap.
 	on string
 	// kind groups faults for the report.
 	kind string
-	// weight: how often it is chosen, beside others.
+	// weight is the relative frequency with which it is chosen.
 	weight int
-	// shortest and longest it lasts; both 0: it is over at once.
+	// shortest and longest duration; both 0: it has no duration.
 	shortest, longest time.Duration
 	do                func(ctx context.Context) error
 	undo              func(ctx context.Context) error
@@ -41,10 +41,10 @@ func (p planned) String() string {
 const (
 	calmFirst  = time.Second // before the first fault
 	gapLongest = 1500 * time.Millisecond
-	overlaps   = 0.4 // share of faults that begin while the one before lasts
+	overlaps   = 0.4 // share of faults that begin during the previous one
 )
 
-// plan chooses faults for a run. It depends on seed, duration and faults alone.
+// plan chooses faults for a run. It depends only on seed, duration and faults.
 func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 	random := rand.New(rand.NewPCG(seed, 0xfa017))
 	var bag []*fault
@@ -57,7 +57,7 @@ func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 	busy := map[string]time.Duration{}
 	var left []*fault
 	for at := calmFirst; len(bag) > 0; {
-		if len(left) == 0 { // the whole bag before any of it again
+		if len(left) == 0 { // all faults are used before any repeats
 			left = slices.Clone(bag)
 			random.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 		}
@@ -66,7 +66,7 @@ func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 		at += time.Duration(random.Float64() * float64(gapLongest))
 		at = max(at, busy[f.on])
 		lasts := time.Duration(0)
-		if f.longest > 0 { // short ones are as frequent as long ones
+		if f.longest > 0 { // short and long durations are equally frequent
 			ratio := float64(f.longest) / float64(f.shortest)
 			lasts = time.Duration(float64(f.shortest) * math.Pow(ratio, random.Float64())).Round(time.Millisecond)
 		}
@@ -82,7 +82,7 @@ func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 	return all
 }
 
-// play does the faults in their time; whatever happens, what was done is undone.
+// play executes the faults at their times, and always undoes them.
 func play(ctx context.Context, all []planned, note func(format string, arguments ...any)) error {
 	began := time.Now()
 	type step struct {
@@ -114,7 +114,7 @@ func play(ctx context.Context, all []planned, note func(format string, arguments
 			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
 		}
 	}
-	for i := range under { // the run was cut short
+	for i := range under { // the run ended early
 		failed = append(failed, end(all[i].fault, note))
 	}
 	return errors.Join(failed...)

@@ -1,6 +1,6 @@
-// Command robustness breaks a gateway, or a cluster, in every way it knows while hosts write and read single blocks over all paths,
-// and judges the history: each block must be linearizable, and no acknowledged write may be missing. Everything happens
-// in namespaces of its own. `make robustness` runs it; the same seed plans the same faults at the same times.
+// Command robustness injects all kinds of faults into a gateway, or a cluster, while hosts write and read single blocks over all
+// paths, and judges the history: each block must be linearizable, and no acknowledged write may be missing. Everything runs in
+// its own namespaces. `make robustness` runs it; the same seed plans the same faults at the same times.
 package main
 
 import (
@@ -81,7 +81,7 @@ func main() {
 	}
 }
 
-// repeat runs one seed after the other; the first that fails is the last.
+// repeat runs one seed after the other, and stops at the first failure.
 func repeat(ctx context.Context, e experiment, runs int) bool {
 	for i := range runs {
 		if i > 0 {

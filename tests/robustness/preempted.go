@@ -12,12 +12,12 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// brokenPromise: a scenario saw what must never happen, as opposed to a step that could not be done.
+// brokenPromise: a scenario observed a forbidden result, as opposed to a step that could not be executed.
 type brokenPromise string
 
 func (b brokenPromise) Error() string { return string(b) }
 
-// reservedLUN is the volume that the workload leaves alone.
+// reservedLUN is the volume that the workload does not use.
 const (
 	reservedLUN            = clusterVolumes
 	keyOfFirst, keyOfOther = 0xa, 0xb
@@ -54,7 +54,7 @@ func (r *reserver) reserve(ctx context.Context, action byte, key, serviceKey uin
 	return err
 }
 
-// writes tells whether a write is done, or refused for a reservation.
+// writes reports whether a write is executed, or refused because of a reservation.
 func (r *reserver) writes(ctx context.Context) (bool, error) {
 	_, err := r.session.Good(ctx, host.Write(reservedLUN, 0, make([]byte, history.BlockSize), history.BlockSize))
 	var answer *host.AnswerError
@@ -64,8 +64,8 @@ func (r *reserver) writes(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// preempted: a host loses its reservation to another one, then the control plane goes, and the owner starts from what it
-// has on disk. The former holder must stay shut out (R2: the record beside the data wins).
+// preempted: a host loses its reservation to another one; then the control plane is stopped, and the owner starts from its disk.
+// The former holder must stay refused (R2: the record beside the data takes precedence).
 func (c *clustered) preempted() []step {
 	first := &reserver{initiator: c.initiator(hostCount), isid: [6]byte{0x80, 1}}
 	other := &reserver{initiator: c.initiator(hostCount + 1), isid: [6]byte{0x80, 2}}

@@ -15,15 +15,14 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// The faults below put something in the place of what was recorded: another process, another pool, another image, another store. The
-// product must refuse it. Histories show data that came from elsewhere; `recorded` also knows what must not change, and what must be
-// reported.
+// The faults below replace recorded things by others: another process, pool, image or store. The product must refuse them.
+// Histories show data from elsewhere; `recorded` also checks what must not change, and what must be reported.
 
 const (
-	// refusedShortest and refusedLongest leave gateways the time to start, to open volumes and to report.
+	// refusedShortest and refusedLongest give gateways time to start, to open volumes and to report.
 	refusedShortest, refusedLongest = 3500 * time.Millisecond, 5 * time.Second
 	imposedShortest, imposedLongest = 1500 * time.Millisecond, 3 * time.Second // of another process
-	// reportedWithin is how long after that a report may take.
+	// reportedWithin bounds the time of a report after that.
 	reportedWithin = 10 * time.Second
 	keptSuffix     = ".kept"
 )
@@ -35,18 +34,18 @@ var recordedKinds = []string{"missing pool", "replaced image", "truncated image"
 type recorded struct {
 	*clustered
 	random *rand.Rand
-	// storage is where the files of the pool lie; uids are those of the workload's volumes.
+	// storage is the directory of the pool's files; uids are those of the workload's volumes.
 	storage string
 	uids    []string
-	// reports: each refusal must be reported as well. Among other faults nobody may be there who reports it.
+	// reports: each refusal must be reported as well. During other faults there may be no gateway that reports it.
 	reports bool
-	// others are processes that must not be there; wrong are findings.
+	// others are processes that must not run; wrong are findings.
 	others []*world.Process
 	wrong  []string
 	made   int
 }
 
-// startRecorded learns what was recorded. Nil where volumes lie in Ceph.
+// startRecorded reads the recorded values. It returns nil if volumes are in Ceph.
 func (c *clustered) startRecorded(ctx context.Context, seed uint64, reports bool) (err error) {
 	if c.Ceph != nil {
 		return nil
@@ -120,13 +119,13 @@ func (r *recorded) faults() []*fault {
 		processFault("a gateway starts with the certificate of another one", "wrong key", r.wrongCertificate),
 		processFault("a replica starts with another key file", "wrong key", r.wrongKeyFile),
 	}
-	if r.reports { // what others ask of the control plane meanwhile would go to the wrong one
+	if r.reports { // requests of others would meanwhile reach the wrong control plane
 		all = append(all, processFault("a control plane with an empty store takes the address", "emptied store", r.emptyStore))
 	}
 	return all
 }
 
-// storageFault acts on the pool; its undo puts back what was there.
+// storageFault acts on the pool; its undo restores it.
 func storageFault(name, kind string, do imposition) *fault {
 	return imposed(name, kind, refusedShortest, refusedLongest, do)
 }
@@ -136,10 +135,10 @@ func processFault(name, kind string, do imposition) *fault {
 	return imposed(name, kind, imposedShortest, imposedLongest, do)
 }
 
-// imposition does a fault and gives its undo, nil: there is nothing to undo.
+// imposition executes a fault and returns its undo; nil: there is nothing to undo.
 type imposition func(context.Context) (undo func(context.Context) error, err error)
 
-// imposed faults do not overlap: while one lasts, nobody may be there who reports another.
+// imposed faults do not overlap, because during one there may be no gateway that reports another.
 func imposed(name, kind string, shortest, longest time.Duration, do imposition) *fault {
 	var undo func(context.Context) error
 	return &fault{name: name, on: "what was recorded", kind: kind, weight: 1, shortest: shortest, longest: longest,
@@ -164,7 +163,7 @@ func (r *recorded) restartAll() error {
 	return errors.Join(all...)
 }
 
-// hidePool leaves an empty directory, as the one below a mount point. Nothing may be made in it.
+// hidePool leaves an empty directory, as below a mount point. Nothing may be created in it.
 func (r *recorded) hidePool(context.Context) (func(context.Context) error, error) {
 	if err := errors.Join(os.Rename(r.storage, r.storage+keptSuffix), os.Mkdir(r.storage, 0o700), r.restartAll()); err != nil {
 		return nil, err
@@ -180,12 +179,13 @@ func (r *recorded) hidePool(context.Context) (func(context.Context) error, error
 	}, nil
 }
 
-// image of a volume of the workload.
+// image returns the path of an image of the workload's volumes.
 func (r *recorded) image(volume int) string {
 	return filepath.Join(r.storage, "volume-"+r.uids[volume])
 }
 
-// exchangeImage puts another file in the place of a volume's image, and has all gateways open it anew. Nothing may be written to it.
+// exchangeImage replaces a volume's image by another file, and makes all gateways open it again. Nothing may be written to the
+// other file.
 func (r *recorded) exchangeImage(other func(image, at string) error) (func(context.Context) error, error) {
 	volume := r.random.IntN(clusterVolumes)
 	image := r.image(volume)
@@ -218,7 +218,7 @@ func (r *recorded) replaceImage(context.Context) (func(context.Context) error, e
 	})
 }
 
-// truncateImage cuts a copy short, so that the image is there afterwards.
+// truncateImage truncates a copy, so that the image is intact afterwards.
 func (r *recorded) truncateImage(context.Context) (func(context.Context) error, error) {
 	return r.exchangeImage(func(image, at string) error {
 		data, err := os.ReadFile(image)
@@ -229,7 +229,7 @@ func (r *recorded) truncateImage(context.Context) (func(context.Context) error, 
 	})
 }
 
-// damageRecord flips a bit of a record. The next owner must have it whole again.
+// damageRecord flips a bit of a record. The next owner must restore the record.
 func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) error, error) {
 	volume := r.random.IntN(clusterVolumes)
 	record := filepath.Join(r.storage, ".sluice", r.uids[volume]+".volume")
@@ -250,7 +250,7 @@ func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) erro
 	}
 	return func(ctx context.Context) error {
 		if !r.reports {
-			return nil // there may be no owner at all
+			return nil // there may be no owner
 		}
 		ctx, cancel := context.WithTimeout(ctx, reportedWithin)
 		defer cancel()
@@ -267,7 +267,7 @@ func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) erro
 	}, err
 }
 
-// end kills what must not be there, and gives the findings.
+// end kills processes that must not run, and returns the findings.
 func (r *recorded) end() ([]string, error) {
 	if r == nil {
 		return nil, nil

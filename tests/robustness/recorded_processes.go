@@ -14,10 +14,10 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// endsWithin: a process that must not run ends by itself this soon.
+// endsWithin bounds the time after which a process that must not run ends by itself.
 const endsWithin = 10 * time.Second
 
-// another gives a second process of one of ours, with its own log and admin socket; `words` replace arguments.
+// another returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
 func (r *recorded) another(of *world.Process, words map[string]string) *world.Process {
 	r.made++
 	name := fmt.Sprintf("%s-again-%d", of.Name, r.made)
@@ -34,7 +34,7 @@ func (r *recorded) another(of *world.Process, words map[string]string) *world.Pr
 	return p
 }
 
-// refusesToRun requires that a process ends by itself and says why.
+// refusesToRun requires that a process ends by itself and states why.
 func (r *recorded) refusesToRun(p *world.Process, words string) error {
 	select {
 	case <-p.Done():
@@ -62,7 +62,7 @@ func (r *recorded) twinOfState(context.Context) (func(context.Context) error, er
 	return func(context.Context) error { return r.refusesToRun(second, "in use by process") }, err
 }
 
-// copyState gives a copy of a gateway's state directory.
+// copyState returns a copy of a gateway's state directory.
 func (r *recorded) copyState(gateway int) (string, error) {
 	r.made++
 	at := filepath.Join(r.Directory, fmt.Sprintf("state-%d", r.made))
@@ -83,7 +83,7 @@ func (r *recorded) twinOfCopy(context.Context) (func(context.Context) error, err
 	}, err
 }
 
-// wrongCertificate has a process with the certificate of another gateway in the place of a gateway.
+// wrongCertificate replaces a gateway by a process with the certificate of another gateway.
 func (r *recorded) wrongCertificate(context.Context) (func(context.Context) error, error) {
 	number, gateway := r.anyGateway()
 	if r.keeper.held[gateway].Swap(true) {
@@ -111,14 +111,14 @@ func (r *recorded) wrongKeyFile(ctx context.Context) (func(context.Context) erro
 		"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("replica-%d", r.made))})
 	err = third.Start()
 	return func(context.Context) error {
-		if r.reports { // its etcd is there
+		if r.reports { // its etcd is still available
 			return r.refusesToRun(third, "key")
 		}
 		return third.Kill()
 	}, err
 }
 
-// emptyStore has a control plane of another system answer gateways. It has the same objects, and none of the volumes' uids.
+// emptyStore makes a control plane of another system answer gateways. It has the same objects, but other uids of volumes.
 func (r *recorded) emptyStore(ctx context.Context) (func(context.Context) error, error) {
 	for _, replica := range r.Replicas {
 		r.keeper.held[replica].Store(true)

@@ -13,13 +13,13 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// step of a scenario: what an operator does, or what breaks, and what has to come of it before the next one.
+// step of a scenario: an administrator's action or a fault, and the state that it must reach before the next one.
 type step struct {
 	name string
 	do   func(ctx context.Context) error
 }
 
-// scenario is a fixed sequence of steps in a cluster under load, judged by the same claims as faults by chance.
+// scenario is a fixed sequence of steps in a cluster under load, judged by the same claims as random faults.
 type scenario struct {
 	replicas int
 	steps    func(*clustered) []step
@@ -35,14 +35,14 @@ var scenarios = map[string]scenario{
 
 const (
 	stepTimeout = 40 * time.Second
-	// calm is how long hosts act between faults, so that what comes of one is not the next one's.
+	// calm is the time between faults, so that their effects do not overlap.
 	calm = 2 * time.Second
-	// outage of a switch is longer than hosts wait for a silent path; that of etcd is what the issue asks for.
+	// switchOutage is longer than hosts wait for a silent path; etcdOutage is a minute, as required.
 	switchOutage = 8 * time.Second
 	etcdOutage   = 60 * time.Second
 )
 
-// playSteps does one after the other; the first that fails ends the scenario.
+// playSteps executes steps in order; the first failure ends the scenario.
 func playSteps(ctx context.Context, all []step, note noter) error {
 	for i, s := range all {
 		note("step %d: %s", i+1, s.name)
@@ -59,7 +59,7 @@ func playSteps(ctx context.Context, all []step, note noter) error {
 	return nil
 }
 
-// seen is what the cluster says of itself, for whoever looks for the cause of a step that failed.
+// seen returns the cluster's own reports, to explain a failed step.
 func (c *clustered) seen(ctx context.Context) string {
 	var all strings.Builder
 	for _, question := range [][]string{{"events", "--last", "40"}, {"volume", "describe", cluster.VolumeName(0)}} {
@@ -74,7 +74,7 @@ func (c *clustered) seen(ctx context.Context) string {
 	return all.String() + c.Logs(40)
 }
 
-// rollingUpgrade: each gateway is drained, stopped in good order, started again and taken into use.
+// rollingUpgrade: each gateway is drained, stopped by SIGTERM, started again and undrained.
 func (c *clustered) rollingUpgrade() []step {
 	var all []step
 	for i, gateway := range c.Gateways {
@@ -118,7 +118,7 @@ func (c *clustered) ownsNothing(ctx context.Context, gateway int) error {
 	return nil
 }
 
-// switchDown: all links to one fabric fail at once, and heal; then those to the other.
+// switchDown: all links to one fabric fail at once, and recover; then those to the other.
 func (c *clustered) switchDown() []step {
 	var all []step
 	for _, fabric := range hostFabrics {
@@ -142,7 +142,7 @@ func (c *clustered) switchDown() []step {
 	return all
 }
 
-// etcdLost: every member of etcd is gone for a minute. Nothing changes for I/O (R3).
+// etcdLost: every member of etcd is stopped for a minute. I/O is not affected (R3).
 func (c *clustered) etcdLost() []step {
 	return []step{
 		{fmt.Sprintf("all members of etcd are killed, for %v", etcdOutage), func(ctx context.Context) error {
@@ -160,12 +160,12 @@ func (c *clustered) etcdLost() []step {
 	}
 }
 
-// controlPlaneRestored: the control plane and its store are lost and put back as of a while ago. Epochs that gateways have
-// reached since count more than what the store says.
+// controlPlaneRestored: the control plane and its store are lost, and restored to an earlier state. Later epochs that gateways
+// have reached take precedence over the store.
 func (c *clustered) controlPlaneRestored() []step {
 	backup := filepath.Join(c.Directory, "backup.db")
 	data := filepath.Join(c.Directory, "cp-1")
-	var key []byte // of the secrets: kept apart from the data, as operators are told to
+	var key []byte // of the secrets: stored separately from the data, as administrators are advised
 	var reached uint64
 	return []step{
 		{"backup", func(ctx context.Context) (err error) {

@@ -17,7 +17,7 @@ import (
 
 const standaloneTarget = "iqn.2026-11.dev.sluice:robust"
 
-// standalone is one gateway with two portals, each on a fabric of its own: a host has two paths to it.
+// standalone is one gateway with two portals on different fabrics: a host has two paths to it.
 type standalone struct {
 	directory string
 	network   *world.Network
@@ -28,8 +28,8 @@ type standalone struct {
 	hung      []world.Undo // reactors that hang for good
 }
 
-// The second LUN has a disk that is slow now and then: for longer than hosts wait with a retry after a reset, so that an
-// original is still at work when its retry comes (R5).
+// The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
+// is still in progress when its retry arrives (R5).
 var standaloneLUNs = []string{
 	`backend: file, path: %s/lun0.img, size: 1MiB`,
 	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=90;delay-ms=2600"`,
@@ -112,7 +112,7 @@ func (s *standalone) end() []string {
 	if err := s.gateway.Stop(stopPatience); err != nil {
 		bad = append(bad, err.Error()+"\n"+s.gateway.LogTail(20))
 	}
-	for _, release := range s.hung { // for their tracers' sake: the process has ended
+	for _, release := range s.hung { // for their tracers: the process has ended
 		if err := release(); err != nil {
 			bad = append(bad, err.Error())
 		}

@@ -13,27 +13,27 @@ import (
 
 type noter func(format string, arguments ...any)
 
-// system is what is broken: one gateway, or a whole cluster.
+// system is the system under test: one gateway, or a whole cluster.
 type system interface {
 	portals() []string
 	target() string
-	// initiator of host i, from 0, that the target lets in.
+	// initiator returns the name of host i, from 0, that the target admits.
 	initiator(i int) string
 	luns() []uint16
 	places() []history.Place
 	faults(hosts []*host.Multipath) []*fault
-	// settle returns once the system itself says that all is well again.
+	// settle returns once the system itself reports that all faults are over.
 	settle(ctx context.Context) error
-	// end stops it in order and says what went wrong with its processes.
+	// end stops it and returns the problems of its processes.
 	end() []string
-	// mismatches ends what the faults put in the place of what was recorded, and says what was not refused.
+	// mismatches ends the faults that replace recorded storage, and returns what was not refused.
 	mismatches() []string
-	// disk gives a block from where the LUN is kept; false: that can't be looked into.
+	// disk returns a block from the LUN's storage; false: that is not accessible.
 	disk(place history.Place) ([]byte, bool, error)
 	close() error
 }
 
-// blocks are the first of LUN 0, 1 and so on: several of them share a physical block.
+// blocks returns the first blocks of LUN 0, 1 and so on: several of them share a physical block.
 func blocks(counts ...int) []history.Place {
 	var all []history.Place
 	for lun, count := range counts {
@@ -44,7 +44,7 @@ func blocks(counts ...int) []history.Place {
 	return all
 }
 
-// keeper starts processes again when they have ended by themselves, as a service manager does.
+// keeper restarts processes that have ended by themselves, as a service manager does.
 type keeper struct {
 	held map[*world.Process]*atomic.Bool
 	stop context.CancelFunc
@@ -76,13 +76,13 @@ func keep(processes []*world.Process, note noter) *keeper {
 	return k
 }
 
-// end lets go of all processes.
+// end stops restarting processes.
 func (k *keeper) end() {
 	k.stop()
 	<-k.over
 }
 
-// killed is a fault: SIGKILL, and a new start.
+// killed is a fault: SIGKILL, and a restart.
 func (k *keeper) killed(p *world.Process, weight int, longest time.Duration) *fault {
 	return &fault{name: "SIGKILL of " + p.Name, on: p.Name, kind: "kill", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
 		do: func(context.Context) error {
@@ -95,10 +95,10 @@ func (k *keeper) killed(p *world.Process, weight int, longest time.Duration) *fa
 		}}
 }
 
-// linkHeals is later than hosts give up a silent path, and earlier than TCP's fifth retransmission.
+// linkHeals is later than hosts abandon a silent path, and earlier than TCP's fifth retransmission.
 const linkHeals = 5600 * time.Millisecond
 
-// linkFaults are those of one node's link to one fabric; resets are forged for one TCP port.
+// linkFaults are the faults of one node's link to one fabric; resets are forged for one TCP port.
 func linkFaults(network *world.Network, node, fabric string, tcpPort int) []*fault {
 	link := node + "'s link to " + fabric
 	broken := func(name, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
@@ -130,9 +130,9 @@ func networkFault(name, on, kind string, shortest, longest time.Duration, do fun
 		undo: func(context.Context) error { return undo() }}
 }
 
-const unitResetTimeout = 2 * time.Second // the faults that follow don't wait for longer
+const unitResetTimeout = 2 * time.Second // the following faults do not wait longer
 
-// hostFaults are what a host does to one of its paths.
+// hostFaults are a host's actions on one of its paths.
 func hostFaults(path *host.Path, number int, luns []uint16) []*fault {
 	name := fmt.Sprintf("host %d, path %s", number+1, path.Portal)
 	return []*fault{
@@ -154,7 +154,7 @@ func hostFaults(path *host.Path, number int, luns []uint16) []*fault {
 					return err
 				}
 			}
-			return nil // also where the path went meanwhile
+			return nil // even if the path was lost meanwhile
 		}},
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// workload is clients on hosts that act on few blocks, so that they meet.
+// workload has clients on hosts that use few blocks, so that they interact.
 type workload struct {
 	seed     uint64
-	run      uint64 // names the run in its blocks
+	run      uint64 // identifies the run in its blocks
 	hosts    []*host.Multipath
 	clients  int // for each host
 	swaps    int // of ten operations
@@ -30,12 +30,12 @@ type workload struct {
 }
 
 const (
-	operationTimeout = 60 * time.Second // longer than any fault and what follows it
+	operationTimeout = 60 * time.Second // longer than any fault and its consequences
 	thinkLongest     = 6 * time.Millisecond
 	refusalsKept     = 10
 )
 
-// act runs all clients until ctx ends and all have finished what they began.
+// act runs all clients until ctx ends and all have completed their operations.
 func (w *workload) act(ctx context.Context) {
 	w.counts = map[string]int{}
 	var all sync.WaitGroup
@@ -56,7 +56,7 @@ type client struct {
 	number    int
 	multipath *host.Multipath
 	random    *rand.Rand
-	known     map[history.Place]history.Value // what it saw there last
+	known     map[history.Place]history.Value // its last observation there
 	count     uint64
 }
 
@@ -64,12 +64,12 @@ func (c *client) act(ctx context.Context) {
 	for ctx.Err() == nil {
 		place := c.places[c.random.IntN(len(c.places))]
 		what := c.random.IntN(10)
-		// What has begun may end: an operation that is cut off proves less.
+		// A started operation may complete: an operation that is cut off proves less.
 		limited, cancel := context.WithTimeout(context.Background(), operationTimeout)
 		began := time.Now()
 		var result host.Result
 		switch {
-		case what >= 10-c.swaps: // what it saw there some time ago others have changed by now
+		case what >= 10-c.swaps: // the value that it read some time ago has been changed by others
 			if result = c.read(limited, place); result.Outcome == host.OK {
 				c.tally(result, time.Since(began))
 				began = time.Now()
@@ -82,7 +82,7 @@ func (c *client) act(ctx context.Context) {
 		}
 		cancel()
 		c.tally(result, time.Since(began))
-		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop looks at ctx
+		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop checks ctx
 	}
 }
 
@@ -143,8 +143,9 @@ func (c *client) swap(ctx context.Context, place history.Place) host.Result {
 	return result
 }
 
-// changed records every attempt that may have changed the block. One without an answer may be executed until a later
-// one is answered, and no later (DESIGN R6: a retry is not overtaken by its original); if none is, for ever.
+// changed records every attempt that may have changed the block. An attempt without an answer may be executed until a later one
+// is answered, and not after that (DESIGN R6: a retry is not overtaken by its original). If none is answered, it may be executed
+// at any time.
 func (c *client) changed(o history.Operation, result host.Result) {
 	o.Client = c.number
 	last := int64(history.Never)
@@ -166,7 +167,7 @@ func (c *client) changed(o history.Operation, result host.Result) {
 	}
 }
 
-// readAll reads every block once through every path: what is there at the end is part of the history.
+// readAll reads every block once through every path: the final content is part of the history.
 func (w *workload) readAll(ctx context.Context) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, path := range w.hosts[0].Paths {
@@ -187,7 +188,7 @@ func (w *workload) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readDisk adds what stands where the LUNs are kept, as far as that can be looked into.
+// readDisk adds the blocks in the LUNs' storage, as far as it is accessible.
 func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error)) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, place := range w.places {

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Standalone is a gateway that is told everything by a file of its own, with no cluster around it.
+// Standalone is a gateway that gets its whole configuration from a file, without a cluster.
 type Standalone struct {
 	Program string
 	Name    string
 	Node    string
-	// Directory keeps what it writes; it exists.
+	// Directory for its files; it exists.
 	Directory string
-	// Listen are its portals, each a portal group of its own.
+	// Listen are its portals, each a separate portal group.
 	Listen []string
 	Target string
 	// LUNs are the inner lines of their YAML, by number.
 	LUNs []string
-	// Preload are libraries and settings put before it, as `LD_PRELOAD=...`.
+	// Environment variables of the process, such as `LD_PRELOAD=...`.
 	Environment []string
-	// Targets is YAML below the target's `iqn`; empty: any host.
+	// Hosts is YAML below the target's `iqn`; empty: any host.
 	Hosts string
 }
 
-// Process writes the configuration and gives the process, not started.
+// Process writes the configuration and returns the process, which is not started.
 func (s Standalone) Process() (*Process, error) {
 	var text strings.Builder
 	text.WriteString("listen:\n")

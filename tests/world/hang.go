@@ -15,8 +15,8 @@ import (
 
 const tracerLooks = 10 * time.Millisecond
 
-// HangThread makes one thread of the process, by its name, stand still while the others go on; Undo lets it go on. The
-// process may end meanwhile.
+// HangThread stops one thread of the process, by its name, while the others continue; Undo resumes it. The process may end
+// meanwhile.
 func (p *Process) HangThread(name string) (Undo, error) {
 	thread, err := p.thread(name)
 	if err != nil {
@@ -50,8 +50,8 @@ func (p *Process) thread(name string) (int, error) {
 	return 0, fmt.Errorf("%s has no thread %s", p.Name, name)
 }
 
-// hold traces a thread from when it stands still until `release`, or its end: a tracer that didn't take note of that
-// would keep the process from ending.
+// hold traces a thread until `release`, or until the thread ends: a tracer that does not collect that end would prevent the end
+// of the process.
 func hold(thread int, stands chan<- error, release <-chan struct{}) {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
@@ -70,7 +70,7 @@ func hold(thread int, stands chan<- error, release <-chan struct{}) {
 	for err == nil {
 		select {
 		case <-release:
-			for unix.PtraceDetach(thread) != nil { // it was killed this moment
+			for unix.PtraceDetach(thread) != nil { // it was killed just now
 				if _, err := unix.Wait4(thread, &status, unix.WALL, nil); err != nil || !status.Stopped() {
 					return
 				}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Who is killed just before it is let go isn't stopped any more, and can't be told to go on: what its tracer doesn't take note of then keeps
-// the process from ending.
+// A thread that is killed just before its tracer resumes it is no longer stopped, and cannot be resumed. If the tracer does not
+// collect its end, the process cannot end.
 func TestTheEndOfAThreadIsNotedThatIsKilledJustBeforeItIsLetGo(t *testing.T) {
 	for range 20 {
 		pid, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "600"}, &syscall.ProcAttr{})

@@ -1,6 +1,5 @@
-// Package world is a small data centre in one process tree: network namespaces joined by bridges, processes in them,
-// and everything that can go wrong between them. It lives in namespaces of its own, so that nothing is left behind
-// whatever happens, and nothing outside is touched.
+// Package world is a small data centre in one process tree: network namespaces that bridges connect, processes in them, and
+// faults of both. It runs in its own namespaces, so that nothing is left behind, and nothing outside is affected.
 package world
 
 import (
@@ -13,13 +12,13 @@ import (
 	"time"
 )
 
-// isolated tells the program that it runs in namespaces of its own already, as tests/lib/tier.sh does.
+// isolated tells the program that it already runs in its own namespaces, as tests/lib/tier.sh also does.
 const isolated = "SLUICE_ISOLATED"
 
 const commandTimeout = 20 * time.Second
 
-// Isolate runs this program again with its own network, processes and mounts, as its last act here; in that run it
-// returns nil. The error says why it can't be done on this machine.
+// Isolate runs this program again with its own network, processes and mounts, and does not return here; in that second run it
+// returns nil. The error states why this machine does not support it.
 func Isolate() error {
 	if os.Getenv(isolated) == "" {
 		unshare, err := exec.LookPath("unshare")
@@ -41,7 +40,7 @@ func Isolate() error {
 		arguments = append(append(arguments, self), os.Args[1:]...)
 		return syscall.Exec(unshare, arguments, append(os.Environ(), isolated+"=1"))
 	}
-	// `ip netns` keeps names in /run/netns: ours are nobody else's business.
+	// `ip netns` keeps names in /run/netns: these must not appear outside.
 	for _, command := range []string{"mount -t tmpfs tmpfs /run", "ip link set lo up"} {
 		if err := run(strings.Fields(command)...); err != nil {
 			return err
@@ -50,8 +49,8 @@ func Isolate() error {
 	return nil
 }
 
-// OwnSharedMemory gives this program, once isolated, a /dev/shm of its own: libfaketime leaves files there when what it is
-// loaded into is killed.
+// OwnSharedMemory gives this program, once isolated, a separate /dev/shm: libfaketime leaves files there when its process is
+// killed.
 func OwnSharedMemory() error { return run("mount", "-t", "tmpfs", "tmpfs", "/dev/shm") }
 
 func run(words ...string) error {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Network is bridges, and nodes with one port on each. The host, on every bridge too, is the namespace that the
-// program itself runs in.
+// Network is a set of bridges, and of nodes with one port on each. The host, which is also on every bridge, is the namespace in
+// which the program itself runs.
 type Network struct {
 	Fabrics []string
 	Nodes   []string
 	cuts    atomic.Int64
 }
 
-// NewNetwork makes the bridges and the nodes' namespaces. Isolate comes first.
+// NewNetwork makes the bridges and the nodes' namespaces. The caller must call Isolate first.
 func NewNetwork(fabrics, nodes []string) (*Network, error) {
 	n := &Network{Fabrics: fabrics, Nodes: nodes}
 	for _, node := range nodes {
@@ -44,7 +44,7 @@ func NewNetwork(fabrics, nodes []string) (*Network, error) {
 	return n, nil
 }
 
-// port is the bridge's end of a node's link; names of interfaces have at most 15 bytes.
+// port returns the name of the bridge's end of a node's link; names of interfaces have at most 15 bytes.
 func port(node, fabric string) string { return node + "." + fabric }
 
 // HostAddress of the host on a fabric.
@@ -66,16 +66,16 @@ func commands(lines ...string) error {
 	return nil
 }
 
-// Undo takes a fault of the network back.
+// Undo ends a fault of the network.
 type Undo func() error
 
-// CutLink pulls a node's cable: both ends lose their carrier.
+// CutLink cuts a node's link: both ends lose their carrier.
 func (n *Network) CutLink(node, fabric string) (Undo, error) {
 	line := "ip link set " + port(node, fabric)
 	return func() error { return commands(line + " up") }, commands(line + " down")
 }
 
-// Direction of packets as a node sees them.
+// Direction of packets from the view of a node.
 type Direction string
 
 // Directions.
@@ -84,7 +84,7 @@ const (
 	Out Direction = "output"
 )
 
-// Drop loses a share of a node's packets on a fabric, in percent, in the directions named.
+// Drop loses a share of a node's packets on a fabric, in percent, in these directions.
 func (n *Network) Drop(node, fabric string, percent int, directions ...Direction) (Undo, error) {
 	rules := map[Direction]string{}
 	for _, direction := range directions {
@@ -97,21 +97,21 @@ func (n *Network) Drop(node, fabric string, percent int, directions ...Direction
 	return n.filter(node, rules)
 }
 
-// Partition keeps two nodes apart on a fabric; others reach both.
+// Partition separates two nodes on a fabric; others reach both.
 func (n *Network) Partition(node, other, fabric string) (Undo, error) {
 	peer := n.Address(other, fabric)
 	return n.filter(node, map[Direction]string{In: "ip saddr " + peer + " drop", Out: "ip daddr " + peer + " drop"})
 }
 
-// ForgeResets answers what comes to a node's TCP port with an RST that the node knows nothing of.
+// ForgeResets answers packets to a node's TCP port with an RST that the node does not know of.
 func (n *Network) ForgeResets(node, fabric string, tcpPort int) (Undo, error) {
 	return n.filter(node, map[Direction]string{
 		In: fmt.Sprintf("%s tcp dport %d reject with tcp reset", interfaceMatch(In, fabric), tcpPort)})
 }
 
-// DeliverLate loses all that comes to a node on a fabric; after `heals` only new connections are still kept out: what
-// hosts have left in their TCP queues comes then, however late, and finds the connection it was sent on, if it is still
-// open. The kernel's timers decide when: what is lost at the beginning comes about 6.2 s later.
+// DeliverLate loses all packets to a node on a fabric. After `heals` only new connections are still blocked. Data in the hosts'
+// TCP queues then arrives late, on the connection on which it was sent, if that is still open. The kernel's timers decide when:
+// data that is lost at the beginning arrives about 6.2 s later.
 func (n *Network) DeliverLate(node, fabric string, heals time.Duration) (Undo, error) {
 	undoNew, err := n.filter(node, map[Direction]string{In: interfaceMatch(In, fabric) + " tcp flags & (syn | ack) == syn drop"})
 	if err != nil {
@@ -131,8 +131,8 @@ func (n *Network) DeliverLate(node, fabric string, heals time.Duration) (Undo, e
 	}, nil
 }
 
-// HoldBack keeps what a node sends on a fabric in a queue, but for one packet and 10 bytes a second, until Undo: then it is sent, in
-// order, when the node sends the next packet. What comes to the node comes as before.
+// HoldBack queues a node's packets on a fabric, except for one packet and 10 bytes a second, until Undo. Then they are sent in
+// order, when the node sends the next packet. Packets to the node are not affected.
 func (n *Network) HoldBack(node, fabric string) (Undo, error) {
 	queue := func(action, rate string) error {
 		return commands("ip netns exec " + node + " tc qdisc " + action + " dev " + fabric + " root tbf limit 16mb rate " + rate)
@@ -147,7 +147,7 @@ func interfaceMatch(direction Direction, fabric string) string {
 	return "oifname " + fabric
 }
 
-// filter puts rules into a table of their own in a node's namespace.
+// filter adds rules to a separate table in a node's namespace.
 func (n *Network) filter(node string, rules map[Direction]string) (Undo, error) {
 	table := fmt.Sprintf("inet fault%d", n.cuts.Add(1))
 	script := "add table " + table + "\n"
@@ -159,11 +159,11 @@ func (n *Network) filter(node string, rules map[Direction]string) (Undo, error) 
 	return undo, run("ip", "netns", "exec", node, "nft", script)
 }
 
-// Close takes bridges and namespaces away, with what is left of processes' connections in them.
+// Close removes bridges and namespaces, with the remaining connections of processes in them.
 func (n *Network) Close() error {
 	var all []error
 	for _, fabric := range n.Fabrics {
-		for _, node := range n.Nodes { // with the namespace they would go later, and be in the way of the next ones
+		for _, node := range n.Nodes { // with the namespace they would be removed later, and conflict with the next ones
 			all = append(all, commands("ip link del "+port(node, fabric)))
 		}
 		all = append(all, commands("ip link del br-"+fabric))

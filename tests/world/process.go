@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Process is a program that is started, killed, stopped and started again. It is known by its pid alone.
+// Process is a program that is started, killed, stopped and started again. Only its pid identifies it.
 type Process struct {
 	Name string
-	// Node is the network namespace it runs in; empty: ours.
+	// Node is the network namespace in which it runs; empty: the program's own.
 	Node string
 	// Arguments, the program first.
 	Arguments []string
-	// Environment beyond ours.
+	// Environment variables in addition to those of this program.
 	Environment []string
-	// Log is a file that its output is appended to.
+	// Log is the file to which its output is appended.
 	Log string
 
 	mu      sync.Mutex
@@ -31,11 +31,11 @@ type Process struct {
 	done    chan struct{}
 	killed  bool
 	status  string
-	// Unexpected are ends of it that nobody asked for.
+	// unexpected has the ends of it that this program did not request.
 	unexpected []string
 }
 
-// Start starts it; it must not be running.
+// Start starts the process, which must not be running.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Process) Start() error {
 	}
 	defer func() { _ = log.Close() }() // the child has its own
 	words := p.Arguments
-	if p.Node != "" { // ip replaces itself by the program: the pid is the program's
+	if p.Node != "" { // ip replaces itself by the program, so the pid is the program's
 		words = append([]string{"ip", "netns", "exec", p.Node}, words...)
 	}
 	command := exec.Command(words[0], words[1:]...)
@@ -66,7 +66,7 @@ func (p *Process) Start() error {
 const lastWords = 25 // lines of the log
 
 func (p *Process) wait(command *exec.Cmd, done chan struct{}) {
-	_ = command.Wait() // the state says more
+	_ = command.Wait() // the state has more information
 	last := p.LogTail(lastWords)
 	p.mu.Lock()
 	p.status = command.ProcessState.String()
@@ -77,7 +77,7 @@ func (p *Process) wait(command *exec.Cmd, done chan struct{}) {
 	close(done)
 }
 
-// running: the lock is held.
+// running reports whether it runs. The caller holds the lock.
 func (p *Process) running() bool {
 	if p.done == nil {
 		return false
@@ -90,14 +90,14 @@ func (p *Process) running() bool {
 	}
 }
 
-// Running tells whether it runs.
+// Running reports whether it runs.
 func (p *Process) Running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running()
 }
 
-// Unexpected lists the ends that nobody asked for: the status, then the end of the log as it was then.
+// Unexpected returns the ends that this program did not request: the status, then the end of the log at that time.
 func (p *Process) Unexpected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return p.command.Process.Signal(signal)
 }
 
-// Freeze stops it by SIGSTOP and returns once all its threads stand still; SIGCONT goes on.
+// Freeze stops it by SIGSTOP, and returns once all its threads are stopped. SIGCONT resumes it.
 func (p *Process) Freeze(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *Process) Freeze(ctx context.Context) error {
 			if err != nil {
 				continue // it has ended
 			}
-			// pid (name) state ...; a name may hold anything
+			// pid (name) state ...; a name may contain any character
 			if after := text[bytes.LastIndexByte(text, ')')+1:]; len(after) > 1 && after[1] != 'T' {
 				return fmt.Errorf("%s: a thread goes on in state %c", p.Name, after[1])
 			}
@@ -145,7 +145,7 @@ func (p *Process) Freeze(ctx context.Context) error {
 	})
 }
 
-// Pid of the present run, or the last one.
+// Pid returns the pid of the present run, or of the last one.
 func (p *Process) Pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,10 +155,10 @@ func (p *Process) Pid() int {
 	return p.command.Process.Pid
 }
 
-// Kill ends it by SIGKILL and waits for its end. It may be gone already.
+// Kill ends it by SIGKILL and waits for its end. It may have ended already.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 10*time.Second) }
 
-// Stop ends it by SIGTERM, after `patience` by SIGKILL, which is an error.
+// Stop ends it by SIGTERM, and after `patience` by SIGKILL, which is an error.
 func (p *Process) Stop(patience time.Duration) error {
 	if err := p.end(syscall.SIGTERM, patience); err != nil {
 		return errors.Join(err, p.Kill())
@@ -187,7 +187,7 @@ func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
 	}
 }
 
-// LogTail is the end of its log.
+// LogTail returns the end of its log.
 func (p *Process) LogTail(lines int) string {
 	text, err := os.ReadFile(p.Log)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const tryEvery = 20 * time.Millisecond
 
-// Until tries until the condition holds. The error is the condition's last, once ctx is over.
+// Until tries until the condition holds. If ctx ends first, it returns the condition's last error.
 func Until(ctx context.Context, condition func() error) error {
 	ticker := time.NewTicker(tryEvery)
 	defer ticker.Stop()
@@ -26,7 +26,7 @@ func Until(ctx context.Context, condition func() error) error {
 	}
 }
 
-// Wait lets time pass, or ctx end, whichever is first: faults last as long as planned.
+// Wait waits for a time, or until ctx ends, so that faults last as long as planned.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -48,7 +48,7 @@ func UntilListens(ctx context.Context, p *Process, address string) error {
 		}
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
-			_ = conn.Close() // that it opened is all
+			_ = conn.Close() // only the connection itself matters
 		}
 		return err
 	})

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is an XFS of 512 MiB in a file, mounted. It shares blocks between files (reflink).
+// FileSystem is a mounted XFS of 512 MiB in a file. It shares blocks between files (reflink).
 type FileSystem struct {
-	// Directory that it is mounted at.
+	// Directory at which it is mounted.
 	Directory string
 	image     string
 }
 
-// XFS makes one in a folder. An error where the machine cannot: no mkfs.xfs, no loop devices, not root.
+// XFS makes a file system in a folder. It fails if the machine does not support it: no mkfs.xfs, no loop devices, not root.
 func XFS(scratch string) (*FileSystem, error) {
 	f := &FileSystem{Directory: filepath.Join(scratch, "pool"), image: filepath.Join(scratch, "disk")}
 	if err := os.Mkdir(f.Directory, 0o700); err != nil {
@@ -45,7 +45,7 @@ func (f *FileSystem) Mount() error { return command("mount", "-o", "loop", f.ima
 // ShareMounts propagates later mounts and unmounts to node processes that start after this call. Call Isolate first.
 func ShareMounts() error { return command("mount", "--make-rshared", "/") }
 
-// Unmount takes it away again.
+// Unmount unmounts it.
 func (f *FileSystem) Unmount() error { return command("umount", f.Directory) }
 
 // The kernel's XFS_IOC_GOINGDOWN, and XFS_FSOP_GOING_FLAGS_NOLOGFLUSH (fs/xfs/libxfs/xfs_fs.h).
@@ -54,8 +54,8 @@ const (
 	noLogFlush = 2
 )
 
-// CutPower: from now on nothing reaches the disk, neither what is in the page cache nor the journal's own buffers. Whoever
-// uses the file system meets errors.
+// CutPower: from now on nothing reaches the disk, neither the page cache nor the journal's own buffers. Users of the file system
+// get errors.
 func (f *FileSystem) CutPower() error {
 	directory, err := os.Open(f.Directory)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *FileSystem) CutPower() error {
 	return errors.Join(unix.IoctlSetPointerInt(int(directory.Fd()), goingDown, noLogFlush), directory.Close())
 }
 
-// PowerOn mounts it as the cut left it, by its journal. Nobody has a file of it open any more.
+// PowerOn mounts the file system with its journal, as the power cut left it. No process may have a file of it open.
 func (f *FileSystem) PowerOn() error {
 	if err := f.Unmount(); err != nil {
 		return err

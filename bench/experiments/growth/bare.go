@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// bareEcho is the limit: a process that moves as many bytes as a gateway, with no protocol. What more connections cost it, the kernel takes.
+// bareEcho is the limit: a process that transfers as many bytes as a gateway, without a protocol. Its cost of more connections is
+// the kernel's.
 type bareEcho struct {
 	process *world.Process
 	portal  string
@@ -29,4 +30,4 @@ func startEcho(ctx context.Context, b *rig.Bench) (*bareEcho, error) {
 	return e, rig.Pin(e.process.Pid(), targetCore)
 }
 
-func (e *bareEcho) stop() { _ = e.process.Kill() } // it is at its end in any case
+func (e *bareEcho) stop() { _ = e.process.Kill() } // it ends in any case

@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// Where a process is, and what it shares a core with, decides how many commands come with one receive.
+	// The core of a process, and the processes with which it shares the core, determine how many commands arrive with one
+	// receive.
 	targetCore, clientCore = 0, 1
-	// Fewer than a target may have (limits::kMaxLuns): so many had all sessions of the reports before.
+	// Fewer than a target may have (limits::kMaxLuns). All sessions of the earlier reports had this number.
 	lunsPerTarget = 1024
 	some          = 32 // sessions
 	loginsAtOnce  = 8
 	maxSessions   = 4096 // of a host
 	warmup        = 0.1  // seconds
-	// Hosts of such a number of sessions don't ask each whether it still lives, all the time.
+	// Hosts with this number of sessions do not ping each of them all the time.
 	pingAfter, silenceLimit, loginTimeout = 30 * time.Second, 90 * time.Second, 30 * time.Second
 )
 
-// alone is a gateway without a control plane, with one LUN: what the machine does in the same round.
+// alone is a gateway without a control plane, with one LUN: the reference on the same machine in the same round.
 type alone struct {
 	process *world.Process
 	portal  string
@@ -57,7 +58,7 @@ func (a *alone) start(ctx context.Context) error {
 	return rig.Pin(a.process.Pid(), targetCore)
 }
 
-// field is a cluster that grows.
+// field is a growing cluster.
 type field struct {
 	*rig.Bench
 	*cluster.Cluster
@@ -70,7 +71,7 @@ type field struct {
 	owner, other int
 	sessions     []*host.Session
 	filled       bool
-	// standing is the share of a core that the owner used last when idle.
+	// standing is the last measured share of a core that the idle owner used.
 	standing float64
 }
 
@@ -89,7 +90,7 @@ func start(ctx context.Context, b *rig.Bench, p plan, a *alone, e *bareEcho, gat
 	return &field{Bench: b, Cluster: made, plan: p, alone: a, echo: e, gateways: gateways}, made.WaitReady(ctx)
 }
 
-// locate finds the owner of the first LUN, and keeps the gateways that are measured on a core.
+// locate finds the owner of the first LUN, and pins the measured gateways to a core.
 func (f *field) locate(ctx context.Context) error {
 	owner, err := f.Owner(ctx, 0)
 	if err != nil {
@@ -104,7 +105,7 @@ func (f *field) locate(ctx context.Context) error {
 	if f.filled {
 		return nil
 	}
-	f.filled = true // every block is there, in both: a hole is read otherwise
+	f.filled = true // every block is allocated, in both: holes are read faster
 	for _, way := range []string{"standalone", "direct"} {
 		load := f.load(way, "write")
 		load.Sequential, load.Size, load.Warmup, load.Seconds = true, 256<<10, 0, 0.5
@@ -136,7 +137,7 @@ func (f *field) load(way, op string) rig.Load {
 func (f *field) drive(ctx context.Context, way, op string) (map[string]float64, error) {
 	results, err := f.Drive(ctx, []rig.Load{f.load(way, op)})
 	if err != nil && !f.alone.process.Running() {
-		// A gateway that had no core for 2 s has ended itself, as it should (limits::kWatchdogLimit): this machine is busy.
+		// A gateway that had no core for 2 s ends itself, as intended (limits::kWatchdogLimit): this machine is busy.
 		fmt.Printf("the standalone gateway has ended, and is started again: %s\n", f.alone.process.LogTail(1))
 		if err := f.alone.start(ctx); err != nil {
 			return nil, err
@@ -149,8 +150,8 @@ func (f *field) drive(ctx context.Context, way, op string) (map[string]float64, 
 	return rig.Sum(results), nil
 }
 
-// weigh gives memory and CPU use of the owner while nobody asks it anything: the least of a few windows, since what has just
-// grown is still told to the control plane.
+// weigh returns memory and CPU use of the idle owner: the least of a few windows, because new objects are still being reported to
+// the control plane.
 func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
 	owner := []int{f.Gateways[f.owner].Pid()}
 	least, both := math.Inf(1), math.Inf(1)
@@ -166,7 +167,8 @@ func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
 	return map[string]float64{"target_memory_bytes": float64(memory), "idle_cpu_share": least, "pair_idle_cpu_share": both}, err
 }
 
-// idle is the share of a core that each group of processes uses in a second, in which each tells the control plane of itself.
+// idle returns the share of a core that each group of processes uses in a second, in which each sends its reports to the control
+// plane.
 func idle(ctx context.Context, groups ...[]int) ([]float64, error) {
 	before, shares := make([]time.Duration, len(groups)), make([]float64, len(groups))
 	began := time.Now()
@@ -189,7 +191,7 @@ func idle(ctx context.Context, groups ...[]int) ([]float64, error) {
 	return shares, nil
 }
 
-// moreLUNs makes them so many: of the cluster's target, and of others where that one is full.
+// moreLUNs increases the number of LUNs: of the cluster's target, and of others when that one is full.
 func (f *field) moreLUNs(ctx context.Context, luns int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
@@ -206,7 +208,7 @@ func (f *field) moreLUNs(ctx context.Context, luns int) error {
 		return err
 	}
 	if f.owners == nil {
-		f.owners = f.FollowOwners(context.WithoutCancel(ctx)) // ends with the cluster's process
+		f.owners = f.FollowOwners(context.WithoutCancel(ctx)) // it ends with the cluster's process
 	}
 	return f.eachLUN(ctx, f.Portals(0)[0])
 }
@@ -228,7 +230,7 @@ func object(text *strings.Builder, kind, name, spec string) {
 	fmt.Fprintf(text, "---\napiVersion: sluice.dev/v1\nkind: %s\nmeta: {name: %s}\nspec: {%s}\n", kind, name, spec)
 }
 
-// moreTargets have the LUNs beyond those of the first target.
+// moreTargets returns targets for the LUNs beyond those of the first target.
 func moreTargets(luns int) string {
 	var text strings.Builder
 	for from := lunsPerTarget; from < luns; from += lunsPerTarget {
@@ -259,7 +261,7 @@ func (f *field) logIn(ctx context.Context, portal string, n int) (*host.Session,
 		PingAfter: pingAfter, SilenceLimit: silenceLimit})
 }
 
-// moreSessions makes them so many, all with the owner of the first LUN.
+// moreSessions increases the number of sessions, all with the owner of the first LUN.
 func (f *field) moreSessions(ctx context.Context, sessions int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()

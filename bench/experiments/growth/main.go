@@ -1,5 +1,5 @@
-// Command growth measures what a command costs a gateway, and what memory it has, as LUNs, sessions and gateways become more:
-// directly and forwarded, beside a gateway of its own that doesn't grow. README.md says how to read it.
+// Command growth measures the cost of a command at a gateway, and the gateway's memory, as the numbers of LUNs, sessions and
+// gateways grow: directly and forwarded, beside a separate gateway that does not grow. README.md explains the results.
 package main
 
 import (
@@ -19,17 +19,17 @@ const (
 	span      = 16 << 20
 )
 
-// cpu is the figure that is compared.
+// cpu is the compared figure.
 const cpu = "target_cpu_s_per_command"
 
-// What grows. The other two stay: one LUN, the session of the load alone, two gateways.
+// The growing axis. The other two stay: one LUN, one session of the load, two gateways.
 const (
 	byGateways = "gateways"
 	byLUNs     = "luns"
 	bySessions = "sessions"
 )
 
-// stage is how far it has grown.
+// stage is a step of the growth.
 type stage struct {
 	axis                     string
 	gateways, luns, sessions int
@@ -39,7 +39,7 @@ func (s stage) parameters(op string) map[string]any {
 	return map[string]any{"axis": s.axis, "gateways": s.gateways, "luns": s.luns, "sessions": s.sessions, "op": op, "size": size}
 }
 
-// plan of a run, each list in order; the first cluster of more than one gateway is the one whose LUNs and sessions grow.
+// plan of a run, each list in order. The LUNs and sessions of the first cluster with more than one gateway grow.
 type plan struct {
 	rounds                   int
 	seconds                  float64
@@ -66,7 +66,7 @@ func run(ctx context.Context, b *rig.Bench) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = alone.process.Kill() }() // it is at its end in any case
+	defer func() { _ = alone.process.Kill() }() // it ends in any case
 	echo, err := startEcho(ctx, b)
 	defer echo.stop()
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *field) grow(ctx context.Context) error {
 	return nil
 }
 
-// measure takes all ways to the first LUN in turns.
+// measure measures all ways to the first LUN in turn.
 func (f *field) measure(ctx context.Context, s stage) error {
 	if err := f.locate(ctx); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (f *field) measure(ctx context.Context, s stage) error {
 	return nil
 }
 
-// aims: what grew costs a command nothing, and memory in proportion.
+// aims: growth costs a command nothing, and memory in proportion.
 func aims(b *rig.Bench, p plan) error {
 	for _, axis := range []struct {
 		name  string
@@ -213,8 +213,8 @@ func aims(b *rig.Bench, p plan) error {
 	return b.Aim("CPU of both gateways per forwarded read over a direct one ("+spread(forwarded)+")", rig.Median(forwarded), "<= 2.5")
 }
 
-// spreadAim: commands to all of them. LUNs are all on one connection; what more connections cost the kernel a bare echo shows, and with
-// fewer than some several commands come together.
+// spreadAim is the aim for commands to all LUNs or sessions. All LUNs are on one connection. A bare echo shows the kernel's cost
+// of more connections. With fewer than `some`, several commands arrive together.
 func spreadAim(b *rig.Bench, axis string, steps []int) error {
 	first, last := steps[0], steps[len(steps)-1]
 	used := func(step int) map[string]any {

@@ -18,8 +18,8 @@ const blockSize = 512
 
 const netCPU = "net_cpu_s_per_command"
 
-// measureLUNs sends reads to all LUNs in turn, those that the first LUN's owner owns, over one session, one at a time: how many come with one
-// receive would be chance, and costs more than anything else.
+// measureLUNs sends reads to all LUNs of the first LUN's owner in turn, over one session, one at a time: the number of commands
+// that arrive with one receive would be random, and dominate the cost.
 func (f *field) measureLUNs(ctx context.Context, s stage) error {
 	luns := f.owned(ctx)
 	session, err := f.logIn(ctx, f.Portals(f.owner)[0], 0)
@@ -46,7 +46,8 @@ func (f *field) measureLUNs(ctx context.Context, s stage) error {
 	return nil
 }
 
-// measureSessions reads over as many sessions as there are, one command in flight on each, and over as many connections of the bare echo.
+// measureSessions reads over this number of sessions, with one command in flight on each, and over as many connections of the
+// bare echo.
 func (f *field) measureSessions(ctx context.Context, s stage) error {
 	direct := f.load("direct", "read")
 	direct.Watch = direct.Watch[:1] // the owner
@@ -80,13 +81,13 @@ func (f *field) measureSessions(ctx context.Context, s stage) error {
 	return nil
 }
 
-// area of each LUN that is read: all of them together are as large as one is alone, so that more LUNs don't mean more memory to
-// read from.
+// area is the part of each LUN that is read. All together are as large as a single one, so that more LUNs do not mean reading
+// from more memory.
 func area(luns int) int { return max(size, span/luns/size*size) }
 
 const writeSize = 256 << 10
 
-// ready takes all unit attentions, and writes what will be read: a hole costs more the first time.
+// ready consumes all unit attentions, and writes the blocks that will be read, because a hole costs more the first time.
 func ready(ctx context.Context, session *host.Session, luns []uint16) error {
 	data := make([]byte, writeSize)
 	for _, lun := range luns {
@@ -103,7 +104,7 @@ func ready(ctx context.Context, session *host.Session, luns []uint16) error {
 	return nil
 }
 
-// owned are the LUNs of the cluster's target that the owner of the first LUN owns.
+// owned returns the LUNs of the cluster's target whose owner also owns the first LUN.
 func (f *field) owned(ctx context.Context) []uint16 {
 	number, err := f.Number(ctx, f.owner)
 	if err != nil {
@@ -111,11 +112,11 @@ func (f *field) owned(ctx context.Context) []uint16 {
 	}
 	limited, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	_ = f.owners.WaitShare(limited, number, f.Volumes/f.gateways/2) // what is owned later isn't used
+	_ = f.owners.WaitShare(limited, number, f.Volumes/f.gateways/2) // later ones are not used
 	return lunsIn(f.owners.Of(number))
 }
 
-// lunsIn gives the LUNs of volumes by their names, those of the cluster's own target; LUN 0 is always there.
+// lunsIn returns the LUNs of volumes by their names, those of the cluster's own target; LUN 0 is always among them.
 func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 	luns := []uint16{0}
 	for name := range volumes {
@@ -127,7 +128,7 @@ func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 	return luns
 }
 
-// turns reads, each time from the next LUN, and gives the owner's figures.
+// turns reads from the LUNs in turn, and returns the owner's figures.
 func (f *field) turns(ctx context.Context, session *host.Session, luns []uint16) (map[string]float64, error) {
 	acting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -152,7 +153,7 @@ func (f *field) turns(ctx context.Context, session *host.Session, luns []uint16)
 	return figures, err
 }
 
-// window counts what is done in a while, and the owner's CPU time.
+// window counts the completed operations in a time, and the owner's CPU time.
 func (f *field) window(ctx context.Context, done *atomic.Int64) (map[string]float64, error) {
 	pid := []int{f.Gateways[f.owner].Pid()}
 	if err := world.Wait(ctx, time.Duration(warmup*float64(time.Second))); err != nil {

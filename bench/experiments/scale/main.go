@@ -1,5 +1,5 @@
-// Command scale measures one host with more and more processes, sizes and LUNs, and more and more hosts, on the ports of one
-// gateway and of four. README.md says how to read it.
+// Command scale measures one host with increasing numbers of processes, sizes and LUNs, and increasing numbers of hosts, on the
+// ports of one gateway and of four. README.md explains the results.
 package main
 
 import (
@@ -17,16 +17,16 @@ const (
 	ports     = 4
 	portRate  = 100_000_000 // bits per second: GbE's tenth is 100 Mb/s
 	readyTime = 2 * time.Minute
-	span      = 160 << 20 // ten of the largest commands, each at a place of its own
+	span      = 160 << 20 // ten of the largest commands, each at a different place
 )
 
-// Where the LUNs are: gateway 0 has all of the first four, gateways 1 to 4 one each of the other four.
+// Location of the LUNs: gateway 0 has all of the first four, gateways 1 to 4 have one each of the other four.
 const (
 	oneGateway   = "one"
 	fourGateways = "four"
 )
 
-// cell is one load: processes of each client, and what they do.
+// cell is one load: processes of each client, and their operations.
 type cell struct {
 	gateways                       string
 	clients, processes, luns, size int
@@ -119,7 +119,8 @@ func (p *plant) measure(ctx context.Context, round int, c cell) error {
 		Session: results[0].Negotiated()})
 }
 
-// aims: ports are what limits, with one process of large commands too; nothing dips as clients become more.
+// aims: the ports are the bottleneck, even for one process with large commands, and throughput does not decrease as clients are
+// added.
 func aims(b *rig.Bench) error {
 	for _, op := range []string{"read", "write"} {
 		one := b.Values("ports_share", "sluice", map[string]any{"op": op, "size": 256 << 10, "clients": 1, "processes": 1, "luns": 1})

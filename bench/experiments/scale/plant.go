@@ -17,7 +17,7 @@ type plant struct {
 func fabric(i int) string     { return fmt.Sprintf("port%d", i+1) }
 func clientNode(i int) string { return fmt.Sprintf("h%d", i+1) }
 
-// portOf a client: they are dealt out to the ports in turn.
+// portOf returns the port of a client: ports are assigned in turn.
 func portOf(client int) int { return client % ports }
 
 func (p *plant) prepare(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (p *plant) prepare(ctx context.Context) error {
 	return nil
 }
 
-// home of a volume.
+// home returns the gateway of a volume.
 func home(volume int) int {
 	if volume < ports {
 		return 0
@@ -56,7 +56,7 @@ func home(volume int) int {
 	return 1 + volume - ports
 }
 
-// way of a client to its LUN number n: the portal of the owner on the client's fabric.
+// way returns a client's path to its LUN number n: the portal of the owner on the client's fabric.
 func (p *plant) way(c cell, client, n int) (portal string, lun int) {
 	at := portOf(client)
 	if c.gateways == fourGateways {
@@ -65,7 +65,7 @@ func (p *plant) way(c cell, client, n int) (portal string, lun int) {
 	return p.Portals(0)[at], (at + n) % ports
 }
 
-// loads: each client has its processes on one LUN, or divided among several where it is alone.
+// loads returns the load of each client: all processes on one LUN, or, for a single client, divided among several.
 func (p *plant) loads(c cell) []rig.Load {
 	var pids []int
 	for i := range 1 + ports {
@@ -91,15 +91,15 @@ func (p *plant) loads(c cell) []rig.Load {
 	return all
 }
 
-// large commands come in few: their rate is told by how long they take.
+// large commands are few, so their rate is computed from their duration.
 const large = 1 << 20
 
-// windows before and while it counts. The first commands of all processes, sent at once, are over when it counts, and it sees
-// as many again.
+// windows returns the times before and during the measurement. The first commands of all processes, which are sent at once, end
+// before it, and it covers as many again.
 func (p *plant) windows(c cell) (warmup, seconds float64) {
 	turn := float64(c.size*c.processes) / rig.Payload(portRate)
 	return rig.Pick(p.Mode, 0.3, 0.4, 1) + turn, rig.Pick(p.Mode, 0.4, 0.8, 3) + 2*turn
 }
 
-// rate of what is in flight all the time, by Little's law.
+// rate returns the rate for a constant number of operations in flight, by Little's law.
 func rate(c cell, latency float64) float64 { return float64(c.processes*c.size) / latency }

@@ -1,5 +1,5 @@
-// Command switches measures what hops between switches cost hosts of a cluster, on one, two and three switches: with volumes
-// and portals at random, with the farthest ones, and with those that Sluice places and shows. README.md says how to read it.
+// Command switches measures the cost of hops between switches for hosts of a cluster, on one, two and three switches: with random
+// volumes and portals, with the farthest ones, and with those that Sluice places and shows. README.md explains the results.
 package main
 
 import (
@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	hosts     = 6 // and as many gateways: each switch has as many of both
+	hosts     = 6 // and as many gateways: each switch has the same number of both
 	portRate  = 100_000_000
 	linkRate  = 100_000_000 // between switches: a port like the others, as in the study
 	readyTime = time.Minute
 	span      = 16 << 20
 )
 
-// Ways to find a portal.
+// Ways to select a portal.
 const (
 	nearest  = "as shown"
 	random   = "random"
@@ -65,7 +65,7 @@ func run(ctx context.Context, b *rig.Bench) error {
 	return p.aims()
 }
 
-// turn measures one command everywhere, in an order that another round turns around.
+// turn measures one command everywhere, in an order that the next round reverses.
 func (p *plant) turn(ctx context.Context, round int, c command, order []int) error {
 	type cell struct {
 		switches int

@@ -15,22 +15,23 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// plant is a cluster on three fabrics at once, of one, two and three switches in a row, with a host beside each gateway's place.
+// plant is a cluster on three fabrics at once, of one, two and three switches in a row, with a host at the same place as each
+// gateway.
 type plant struct {
 	*rig.Bench
 	*cluster.Cluster
-	// numbers of the gateways, as the control plane gives them.
+	// numbers of the gateways in the control plane.
 	numbers []uint32
-	// lunOf a gateway is the LUN of the cluster's own target that it owns.
+	// lunOf has, for each gateway, the LUN of the cluster's own target that it owns.
 	lunOf []int
 }
 
-// path is where a host goes.
+// path is the destination of a host.
 type path struct {
 	portal, target, initiator string
 	lun                       int
 	hops                      int
-	// owner: the gateway of the portal owns the volume; nothing is forwarded.
+	// owner: the gateway of the portal owns the volume, so nothing is forwarded.
 	owner bool
 }
 
@@ -38,17 +39,17 @@ func hostNode(i int) string           { return fmt.Sprintf("h%d", i+1) }
 func own(fabric string, i int) string { return fmt.Sprintf("%s-%d", fabric, i+1) }
 func iqn(name string) string          { return "iqn.2026-11.dev.sluice:" + name }
 
-// switchesOf a fabric, by its name.
+// switchesOf returns the number of a fabric's switches.
 func switchesOf(fabric string) int { return 1 + slices.Index(fabrics, fabric) }
 
-// place of host or gateway number i: they are dealt out to the switches in turn.
+// place returns the switch of host or gateway number i: switches are assigned in turn.
 func place(fabric string, i int) int { return i % switchesOf(fabric) }
 
 func letter(at int) string { return string(rune('a' + at)) }
 
 func bridge(fabric string, at int) string {
 	if at == 0 {
-		return "br-" + fabric // package world has made it
+		return "br-" + fabric // made by package world
 	}
 	return fabric + "-" + letter(at)
 }
@@ -80,7 +81,7 @@ func (p *plant) prepare(ctx context.Context) error {
 	}
 	for _, fabric := range fabrics {
 		for i := range hosts {
-			err := world.Until(ctx, func() error { // until it is served by who it is shown
+			err := world.Until(ctx, func() error { // until the gateway that is shown serves it
 				_, err := p.shown(ctx, fabric, i)
 				return err
 			})
@@ -92,8 +93,8 @@ func (p *plant) prepare(ctx context.Context) error {
 	return p.dealOut(ctx)
 }
 
-// dealOut finds a LUN of the cluster's own target for each gateway. The control plane gives each gateway one; where it did not,
-// one is moved.
+// dealOut finds a LUN of the cluster's own target for each gateway. The control plane normally gives each gateway one; if not, a
+// volume is moved.
 func (p *plant) dealOut(ctx context.Context) error {
 	p.lunOf = slices.Repeat([]int{-1}, hosts)
 	var spare []int
@@ -120,7 +121,7 @@ func (p *plant) dealOut(ctx context.Context) error {
 	return nil
 }
 
-// wire makes the other switches, moves the gateways' links there, adds the hosts, and shapes every link.
+// wire makes the other switches, moves the gateways' links to them, adds the hosts, and shapes every link.
 func (p *plant) wire() error {
 	for on, fabric := range fabrics {
 		for at := 1; at < switchesOf(fabric); at++ {
@@ -152,8 +153,8 @@ func (p *plant) wire() error {
 	return nil
 }
 
-// objects tell the control plane what the wires are: switches and links, where gateways and hosts sit; and a volume and a
-// target for each host, which two of the gateways export.
+// objects describes the wiring for the control plane: switches and links, and the places of gateways and hosts. It also creates a
+// volume and a target for each host, which two of the gateways export.
 func (p *plant) objects() string {
 	var text strings.Builder
 	object := func(kind, name, spec string) {
@@ -191,8 +192,9 @@ func (p *plant) objects() string {
 	return text.String()
 }
 
-// portals that hosts go to on a fabric. By the other ways than the one shown, each host uses the LUN of the cluster's own target
-// that the gateway drawn for it owns. Nothing is moved while the run goes on: other volumes would move, too, for balance.
+// portals returns the portals of the hosts on a fabric. In the ways other than the shown portal, each host uses the LUN of the
+// cluster's own target that the selected gateway owns. Nothing is moved during a run, because rebalancing would then move other
+// volumes.
 func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([]path, error) {
 	if way == farthest {
 		order = opposite(fabric)
@@ -214,7 +216,8 @@ func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([
 	return all, nil
 }
 
-// opposite gives each host a gateway at the other end of the fabric, and none to two; those in the middle find theirs last.
+// opposite assigns each host a gateway at the other end of the fabric, and no gateway to two hosts; hosts in the middle are
+// assigned last.
 func opposite(fabric string) []int {
 	last := switchesOf(fabric) - 1
 	order, free := make([]int, hosts), make([]bool, hosts)
@@ -238,13 +241,13 @@ func opposite(fabric string) []int {
 	return order
 }
 
-// shown is where a host goes that knows nothing but what SendTargets shows it of its own target. A gateway shows what it
-// exports, so the host asks one after the other, the one at the other end first.
+// shown returns the destination of a host that knows only what SendTargets shows of its own target. A gateway shows the targets
+// that it exports, so the host asks one after the other, the one at the other end first.
 func (p *plant) shown(ctx context.Context, fabric string, i int) (path, error) {
 	name, on := own(fabric, i), slices.Index(fabrics, fabric)
 	at := path{target: iqn(name), initiator: iqn("host-" + name)}
 	for k := range hosts {
-		// The root namespace is on the first switch of each fabric: it asks in the host's place.
+		// The root namespace is at the first switch of each fabric. It asks on behalf of the host.
 		asked := p.Portals((2*hosts - 1 - i - k) % hosts)[on]
 		found, err := host.Discover(ctx, host.Options{Portal: asked, Initiator: at.initiator})
 		if err != nil {
@@ -263,8 +266,8 @@ func (p *plant) shown(ctx context.Context, fabric string, i int) (path, error) {
 	return path{}, fmt.Errorf("no gateway shows target %s to its host", name)
 }
 
-// optimized is the first portal shown of the gateway that owns the volume, as ALUA tells a host (active/optimized); else the
-// first of all.
+// optimized returns the first shown portal of the gateway that owns the volume, as reported by ALUA (active/optimized); else the
+// first one.
 func (p *plant) optimized(at path, portals []string, fabric string, i int, owner uint32) (path, error) {
 	on := slices.Index(fabrics, fabric)
 	for n, shown := range portals {
@@ -285,7 +288,7 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 	return at, nil
 }
 
-// ownerOf a volume, once it has one: loads may have just been balanced.
+// ownerOf returns the owner of a volume, once it has one: volumes may just have been rebalanced.
 func (p *plant) ownerOf(ctx context.Context, volume string) (owner uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()

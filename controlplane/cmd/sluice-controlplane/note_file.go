@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// readNote reads a small JSON file that this program wrote earlier. A missing file leaves the note as it is and is no error. Other
-// errors name the path.
+// readNote reads a small JSON file that this program wrote earlier. If the file is missing, note is unchanged and there is no
+// error. Other errors name the path.
 func readNote(path string, note any) error {
 	text, err := os.ReadFile(path)
 	switch {

@@ -57,7 +57,7 @@ func (s *settings) expectedSystem() (string, error) {
 	return note.ID, nil
 }
 
-// wrongSystem adds the file that holds the expected system id to an error about another system.
+// wrongSystem adds the file with the expected system id to an error about another system.
 func (s *settings) wrongSystem(err error) error {
 	var wrong *store.WrongSystemError
 	if !errors.As(err, &wrong) || s.systemID != "" {

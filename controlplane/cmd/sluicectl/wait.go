@@ -78,8 +78,8 @@ type waiting struct {
 	// another marks the goals whose name belongs to a new object.
 	another []bool
 	after   int64
-	// told has the objects that were received since a Reset: others no longer exist.
-	told map[string]bool
+	// received has the objects that were received since a Reset: others no longer exist.
+	received map[string]bool
 }
 
 func newWaiting(goals []goal) *waiting {
@@ -141,19 +141,19 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 func (w *waiting) take(told change) bool {
 	switch told.kind {
 	case pb.ChangeType_CHANGE_TYPE_RESET:
-		w.told = map[string]bool{}
+		w.received = map[string]bool{}
 	case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
 		for i, wanted := range w.goals {
-			if w.told != nil && !w.told[metaOf(wanted.from).GetName()] {
+			if w.received != nil && !w.received[metaOf(wanted.from).GetName()] {
 				w.last[i] = nil
 			}
 		}
-		w.told, w.after = nil, told.version
+		w.received, w.after = nil, told.version
 		return true
 	case pb.ChangeType_CHANGE_TYPE_PUT, pb.ChangeType_CHANGE_TYPE_DELETED:
 		name := metaOf(told.object).GetName()
-		if w.told != nil {
-			w.told[name] = true
+		if w.received != nil {
+			w.received[name] = true
 		}
 		for i, wanted := range w.goals {
 			if metaOf(wanted.from).GetName() != name {
@@ -165,7 +165,7 @@ func (w *waiting) take(told change) bool {
 			if !there || w.another[i] {
 				w.last[i] = nil
 			}
-			return w.told == nil
+			return w.received == nil
 		}
 	}
 	return false

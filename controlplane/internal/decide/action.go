@@ -8,10 +8,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// ErrStale says that the object has changed since the decision. The watch delivers the newer one.
+// ErrStale means that the object has changed since the decision. The watch delivers the newer one.
 var ErrStale = errors.New("it has changed meanwhile")
 
-// Action is one change of the store, made for an object as it was seen. The types in this file are all actions that exist: execute is
+// Action is one change of the store, made for an object as the decision saw it. This file has all types of actions: execute is
 // unexported, so no other package defines one, and the compiler requires it of each type.
 type Action interface {
 	// About returns the subject of the action.

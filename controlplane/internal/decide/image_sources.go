@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// fromSource completes a job with the source of the volume's image. The progress holds the reason if the source cannot be used.
+// fromSource completes a job with the source of the volume's image. The progress has the reason if the source cannot be used.
 func (v *LeaderView) fromSource(volume *model.Volume, pool *model.StoragePool, job *model.Job) progress {
 	if image := volume.Spec.Source.Image; image != "" {
 		// The API refuses such a volume; an earlier release accepted it.

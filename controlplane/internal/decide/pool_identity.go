@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Reasons of conditions that say why data is not served or changed.
+// Reasons of conditions that explain why data is not served or changed.
 const (
 	// reasonUnidentified: the storage that gateways find in place of the pool may be other storage.
 	reasonUnidentified = "PoolNotIdentified"

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// What a stream relies on: the same objects give the same state, and updates lead from one to the next.
+// Streams depend on this: the same objects yield the same state, and updates lead from one state to the next.
 func TestUpdatesLeadFromOneStateToTheNext(t *testing.T) {
 	o := desiredtest.Cluster()
 	before := of(o, "gw-1")

@@ -120,7 +120,7 @@ func (a *acknowledged) version() uint64 {
 	return a.have.version
 }
 
-// reports are what is to be stored, if that may have changed.
+// reports returns the reports to store, if they may have changed.
 func (a *acknowledged) reports(now time.Time) ([]model.AppliedReport, bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

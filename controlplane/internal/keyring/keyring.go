@@ -102,7 +102,7 @@ func GenerateKey(id string) string {
 	return id + ":" + base64.StdEncoding.EncodeToString(key) + "\n"
 }
 
-// Has reports whether the keyring holds a key of this id.
+// Has reports whether the keyring has a key with this id.
 func (k *Keyring) Has(id string) bool { return k.aead[id] != nil }
 
 // Newest reports whether a secret is empty or encrypted with the first key.

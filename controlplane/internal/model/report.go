@@ -90,7 +90,7 @@ type PoolReport struct {
 	Problem string `json:"problem,omitempty"`
 	// UnusableDevices of the pool, each with the reason and the remedy.
 	UnusableDevices []string `json:"unusableDevices,omitempty"`
-	// TakenOut are devices that hold data and were removed from the pool, by the location of the data.
+	// TakenOut are devices with data that were removed from the pool, by the location of the data.
 	TakenOut map[string]string `json:"takenOut,omitempty"`
 	// Marker that the gateway found or wrote, and the adoptions that it counts. Empty: none.
 	Marker    string `json:"marker,omitempty"`

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Limits of a storage pool. DefaultWarnPercent is a percentage; the others are numbers of entries.
+// Limits of a storage pool: numbers of entries, unless stated otherwise. DefaultWarnPercent is a percentage, and maxPath in
+// bytes.
 const (
 	MaxPoolDevices     = 256
 	MaxMonitors        = 15
@@ -36,7 +37,7 @@ type StoragePool struct {
 type StoragePoolSpec struct {
 	Local *LocalPool `json:"local,omitempty"`
 	RBD   *RBDPool   `json:"rbd,omitempty"`
-	// WarnPercent of the capacity, 1 to 99. Above it the pool reports that it is nearly full.
+	// WarnPercent of the capacity, 1 to 99. From this share on the pool counts as nearly full.
 	WarnPercent int32 `json:"warnPercent"`
 	// GatewayPools whose gateways receive the key of a pool in Ceph; empty: the default of objects.Serves.
 	GatewayPools []string `json:"gatewayPools,omitempty"`

@@ -83,7 +83,7 @@ func reports(a Assignment, reason string) bool {
 	return slices.ContainsFunc(a.Problems, func(p Problem) bool { return p.Reason == reason })
 }
 
-// checkPlan holds a plan to what must be true of every plan, however odd the input.
+// checkPlan asserts the properties of every plan, even for inconsistent input.
 func checkPlan(t *testing.T, c Cluster, a Assignment) {
 	t.Helper()
 	gateways := map[uint32]Gateway{}

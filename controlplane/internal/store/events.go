@@ -50,7 +50,8 @@ type lastEvent struct {
 // NewEventLog returns a log. A process has only one, because the log detects repetitions.
 func NewEventLog(s *Store) *EventLog { return &EventLog{store: s, last: map[string]lastEvent{}} }
 
-// Record stores an event. An immediate repetition increments the count of the stored event.
+// Record stores an event. If it equals the last event of its object within sameEvent, it increments the count of that event
+// instead.
 func (l *EventLog) Record(ctx context.Context, event model.Event) error {
 	now := l.store.now().UTC()
 	event.Time, event.Count = now, 1

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FabricSpec is what is wanted.
+// FabricSpec is the desired state.
 type FabricSpec struct {
-	// Subnets in CIDR notation, at most 64: portals and hosts in them are on this fabric.
+	// Subnets in CIDR notation, at most 64. Portals and hosts with addresses in them are on this fabric.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -19,14 +19,14 @@ type FabricSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Switches []string `json:"switches,omitempty"`
-	// Which switches are joined, at most 10000.
+	// Links between switches, at most 10000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	Links []FabricLink `json:"links,omitempty"`
 }
 
-// FabricLink joins two switches, both ways.
+// FabricLink connects two switches in both directions.
 // +kubebuilder:validation:XValidation:rule="self.a != self.b",message="a link joins two different switches"
 type FabricLink struct {
 	// One of the switches.
@@ -37,7 +37,7 @@ type FabricLink struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	B string `json:"b"`
-	// What a path over it costs, 1 to 1000.
+	// Cost of a path over the link, 1 to 1000.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -45,7 +45,7 @@ type FabricLink struct {
 	Cost int32 `json:"cost,omitempty"`
 }
 
-// FabricStatus is what is observed.
+// FabricStatus is the observed state.
 type FabricStatus struct {
 	CommonStatus `json:",inline"`
 	// Portals of gateways on it.
@@ -56,7 +56,7 @@ type FabricStatus struct {
 	Hosts int32 `json:"hosts,omitempty"`
 }
 
-// Fabric is a network that fails on its own: switches, joined by links.
+// Fabric is a network that fails independently of others: switches and the links between them.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=sfab,categories=sluice
@@ -76,7 +76,7 @@ type Fabric struct {
 	Status FabricStatus `json:"status,omitempty"`
 }
 
-// FabricList is a list of them.
+// FabricList is a list of Fabrics.
 // +kubebuilder:object:root=true
 type FabricList struct {
 	metav1.TypeMeta `json:",inline"`

@@ -5,47 +5,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GatewayPoolSpec is what is wanted.
+// GatewayPoolSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="self.placement != 'Pinned' || self.template.network == 'HostNetwork'",message="pinned gateways use the host network: their node's addresses are theirs",fieldPath=".template.network"
 // +kubebuilder:validation:XValidation:rule="self.template.network != 'Multus' || self.portals.all(p, has(p.networkAttachment))",message="with Multus each portal names its networkAttachment",fieldPath=".portals"
 // +kubebuilder:validation:XValidation:rule="self.template.network == 'Multus' || self.portals.all(p, !has(p.networkAttachment))",message="networkAttachment is for the network Multus",fieldPath=".portals"
 type GatewayPoolSpec struct {
-	// Gateways wanted, 0 to 1000. Fewer: the last ones are drained, then they go, one at a time.
+	// Number of gateways, 0 to 1000. If it is reduced, the last ones are drained and then deleted, one at a time.
 	// +optional
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Replicas int32 `json:"replicas"`
-	// Floating: a gateway runs on whichever node the scheduler takes, as volumes in Ceph allow. Pinned: each stays on one
-	// node, as volumes on a node's own disks need it. Immutable.
+	// Floating: a gateway runs on any node that the scheduler selects, which is possible for volumes in Ceph. Pinned: each stays
+	// on one node, which volumes on a node's own disks require. Immutable.
 	// +optional
 	// +kubebuilder:default=Floating
 	// +kubebuilder:validation:Enum=Floating;Pinned
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="placement is immutable: make a new GatewayPool"
 	Placement Placement `json:"placement,omitempty"`
-	// Sessions of hosts at a time on one gateway, 1 to 65536. A gateway refuses a further login (RFC 7143 §11.13.5, status 0302). A
-	// gateway never has more than 4096 connections of hosts.
+	// Concurrent sessions of hosts on one gateway, 1 to 65536. A gateway refuses a further login (RFC 7143 §11.13.5, status
+	// 0302). A gateway never has more than 4096 connections of hosts.
 	// +optional
 	// +kubebuilder:default=4096
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	MaxSessionsPerGateway int32 `json:"maxSessionsPerGateway,omitempty"`
-	// Portals of each gateway, 1 to 16, one for each fabric. Their fabrics are immutable: a gateway's portal group tags are
-	// given with it.
+	// Portals of each gateway, 1 to 16, one for each fabric. Their fabrics are immutable, because a gateway's portal group tags
+	// are assigned with it.
 	// +listType=map
 	// +listMapKey=fabric
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(p, oldSelf.exists(o, o.fabric == p.fabric))",message="the fabrics of a pool are immutable: make a new GatewayPool"
 	Portals []PortalTemplate `json:"portals"`
-	// What each gateway's pod is made of. A change is rolled out one gateway at a time, each drained first.
+	// Template of each gateway's pod. A change is rolled out one gateway at a time; each is drained first.
 	Template GatewayTemplate `json:"template"`
 	// How changes are rolled out.
 	// +optional
 	Rollout Rollout `json:"rollout,omitempty"`
 }
 
-// Placement says whether gateways stay on a node.
+// Placement decides whether gateways stay on a node.
 type Placement string
 
 // The placements.
@@ -56,23 +56,23 @@ const (
 
 // PortalTemplate is one portal of each gateway of a pool.
 type PortalTemplate struct {
-	// Fabric the portal is on.
+	// Fabric of the portal.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Fabric string `json:"fabric"`
-	// TCP port to listen on, 1024 to 65535.
+	// TCP port on which it listens, 1024 to 65535.
 	// +optional
 	// +kubebuilder:default=3260
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
-	// Multus: NetworkAttachmentDefinition whose interface the portal listens on, as `<namespace>/<name>`, or `<name>` in the
-	// gateways' namespace.
+	// Multus: NetworkAttachmentDefinition whose interface the portal uses, as `<namespace>/<name>`, or `<name>` in the gateways'
+	// namespace.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	NetworkAttachment string `json:"networkAttachment,omitempty"`
-	// LoadBalancer: annotations of each gateway's Service, as load balancers want them.
+	// LoadBalancer: annotations of each gateway's Service, as load balancers require.
 	// +optional
 	ServiceAnnotations map[string]string `json:"serviceAnnotations,omitempty"`
 	// LoadBalancer: class of each gateway's Service; unset: the cluster's own. Immutable.
@@ -82,9 +82,9 @@ type PortalTemplate struct {
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
 }
 
-// GatewayTemplate is what a gateway's pod is made of.
+// GatewayTemplate is the template of a gateway's pod.
 type GatewayTemplate struct {
-	// Image that holds sluice-gateway.
+	// Image that contains sluice-gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
@@ -97,7 +97,7 @@ type GatewayTemplate struct {
 	// +listMapKey=name
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// HostNetwork: portals are addresses of the node. Multus: portals are addresses of networks that are attached to the pod.
-	// LoadBalancer: a Service for each gateway and fabric; hosts are told its address.
+	// LoadBalancer: a Service for each gateway and fabric, whose address hosts are given.
 	// +optional
 	// +kubebuilder:default=HostNetwork
 	// +kubebuilder:validation:Enum=HostNetwork;Multus;LoadBalancer
@@ -114,7 +114,7 @@ type GatewayTemplate struct {
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
 	MetricsPort int32 `json:"metricsPort,omitempty"`
-	// Labels of nodes that gateways may run on.
+	// Labels of nodes on which gateways may run.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// +optional
@@ -125,14 +125,14 @@ type GatewayTemplate struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// Directories of the node that local pools live in; the pod sees each under the same path.
+	// Directories of the node that local pools use. The pod has each under the same path.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +kubebuilder:validation:items:Pattern=`^(/[^/]+)+$`
 	LocalDirectories []string `json:"localDirectories,omitempty"`
-	// Local pools use block devices: the pod sees the node's /dev, which takes a privileged container.
+	// Local pools use block devices: the pod has the node's /dev, which requires a privileged container.
 	// +optional
 	BlockDevices bool `json:"blockDevices,omitempty"`
 	// User id of the gateway's process, 0 to 2147483647; its group id is the same number. Unset: 65532 where localDirectories is
@@ -149,7 +149,7 @@ type GatewayTemplate struct {
 	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
 }
 
-// Network says how a gateway's portals get their addresses.
+// Network decides how a gateway's portals get their addresses.
 type Network string
 
 // The networks.
@@ -159,33 +159,33 @@ const (
 	NetworkLoadBalancer Network = "LoadBalancer"
 )
 
-// Rollout says how changes are rolled out.
+// Rollout controls how changes are rolled out.
 type Rollout struct {
-	// Nothing is begun while it is set: no gateway gets a new template, none is drained for its node's sake.
+	// While it is set no step begins: no gateway gets a new template, and none is drained because of its node.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Go on although a target of the pool has fewer paths than it asks for, or a gateway has volumes that no other one can serve:
-	// these are away while its pod is replaced. Hosts may lose their last path.
+	// Continue although a target of the pool has fewer paths than it wants, or a gateway has volumes that no other one can serve.
+	// These are unavailable while its pod is replaced. Hosts may lose their last path.
 	// +optional
 	IgnoreRedundancy bool `json:"ignoreRedundancy,omitempty"`
 }
 
-// GatewayPoolStatus is what is observed.
+// GatewayPoolStatus is the observed state.
 type GatewayPoolStatus struct {
 	CommonStatus `json:",inline"`
-	// Gateways there are.
+	// Number of gateways that exist.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// Of them those that serve.
+	// Number of them that serve.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// Of them those that have the newest template.
+	// Number of them that have the newest template.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// Label selector of the gateways' pods, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// Largest load of a gateway over the mean, times 1000.
+	// Largest load of a gateway, divided by the mean, times 1000.
 	// +optional
 	ImbalancePermille int32 `json:"imbalancePermille,omitempty"`
 }
@@ -212,7 +212,7 @@ type GatewayPool struct {
 	Status GatewayPoolStatus `json:"status,omitempty"`
 }
 
-// GatewayPoolList is a list of them.
+// GatewayPoolList is a list of GatewayPools.
 // +kubebuilder:object:root=true
 type GatewayPoolList struct {
 	metav1.TypeMeta `json:",inline"`

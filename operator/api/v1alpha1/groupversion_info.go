@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the custom resources of Sluice: what a user writes, with its rules, and what the operator
-// answers. The nouns and their fields are those of the control plane's API (proto/sluice/v1).
+// Package v1alpha1 has the custom resources of Sluice: what a user writes, with its rules, and what the operator
+// reports. The kinds and their fields are those of the control plane's API (proto/sluice/v1).
 // +kubebuilder:object:generate=true
 // +groupName=sluice.dev
 package v1alpha1

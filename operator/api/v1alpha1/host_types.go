@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HostSpec is what is wanted.
+// HostSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="has(self.chap) || (has(self.allowUnauthenticated) && self.allowUnauthenticated)",message="without chap whoever knows the initiator's name could log in: give chap, or set allowUnauthenticated if that is meant"
 // +kubebuilder:validation:XValidation:rule="!has(self.mutualChap) || has(self.chap)",message="mutualChap needs chap, too (RFC 7143 §12.1.3)",fieldPath=".mutualChap"
 type HostSpec struct {
@@ -13,22 +13,22 @@ type HostSpec struct {
 	// +kubebuilder:validation:items:MaxLength=223
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^(iqn[.][0-9]{4}-(0[1-9]|1[0-2])[.][a-z0-9.-]+(:[^A-Z[:space:],;/]+)?|eui[.][0-9a-f]{16}|naa[.]([0-9a-f]{16}|[0-9a-f]{32}))$'))",message="an initiator is an iSCSI name in lower case: iqn.YYYY-MM.reversed.domain:name, eui.<16 digits> or naa.<16 or 32 digits>"
 	Initiators []string `json:"initiators"`
-	// What the host proves itself with.
+	// Credentials by which the host authenticates.
 	// +optional
 	Chap *ChapCredentials `json:"chap,omitempty"`
-	// What the target proves itself with to this host (mutual CHAP). Its secret is another one than the host's.
+	// Credentials by which the target authenticates to this host (mutual CHAP). Its secret must differ from the host's.
 	// +optional
 	MutualChap *ChapCredentials `json:"mutualChap,omitempty"`
-	// Said aloud by whoever wants a host without CHAP.
+	// Must be set for a host without CHAP, so that no host lacks CHAP by mistake.
 	// +optional
 	AllowUnauthenticated bool `json:"allowUnauthenticated,omitempty"`
-	// Switches the host sits on, one for each fabric; none: not known.
+	// Switches to which the host is attached, one for each fabric; none: not known.
 	// +optional
 	// +listType=map
 	// +listMapKey=fabric
 	// +kubebuilder:validation:MaxItems=16
 	Switches []SwitchReference `json:"switches,omitempty"`
-	// Sessions at a time over all gateways and targets, 1 to 4096.
+	// Concurrent sessions over all gateways and targets, 1 to 4096.
 	// +optional
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=1
@@ -42,8 +42,8 @@ type ChapCredentials struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Username string `json:"username,omitempty"`
-	// Secret of this namespace that holds the password, of 12 to 255 bytes; Windows takes 12 to 16 only. A change of it is
-	// taken over at once.
+	// Secret of this namespace with the password, of 12 to 255 bytes; Windows accepts only 12 to 16. A change of it takes effect
+	// at once.
 	SecretRef SecretKeyReference `json:"secretRef"`
 }
 
@@ -65,19 +65,19 @@ type SwitchReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Fabric string `json:"fabric"`
-	// Switch of it.
+	// Switch of the fabric.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Switch string `json:"switch"`
 }
 
-// HostStatus is what is observed.
+// HostStatus is the observed state.
 type HostStatus struct {
 	CommonStatus `json:",inline"`
-	// Versions of the Secrets that the control plane has been given last.
+	// Versions of the Secrets that the control plane received last.
 	// +optional
 	SecretVersions string `json:"secretVersions,omitempty"`
-	// Sessions it has now.
+	// Number of its present sessions.
 	// +optional
 	Sessions int32 `json:"sessions,omitempty"`
 }
@@ -101,7 +101,7 @@ type Host struct {
 	Status HostStatus `json:"status,omitempty"`
 }
 
-// HostList is a list of them.
+// HostList is a list of Hosts.
 // +kubebuilder:object:root=true
 type HostList struct {
 	metav1.TypeMeta `json:",inline"`

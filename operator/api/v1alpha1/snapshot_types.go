@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SnapshotSpec is what is wanted. Immutable but for the reclaim policy.
+// SnapshotSpec is the desired state. It is immutable except for the reclaim policy.
 type SnapshotSpec struct {
 	// A Volume in this namespace. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=189
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="volume is immutable: make a new Snapshot"
 	Volume string `json:"volume"`
-	// What becomes of the data when the snapshot is deleted: it goes (Delete) or stays in the pool for a person to look after
+	// Treatment of the data when the snapshot is deleted: it is deleted (Delete), or it stays in the pool for an administrator
 	// (Retain).
 	// +optional
 	// +kubebuilder:default=Delete
@@ -20,22 +20,22 @@ type SnapshotSpec struct {
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy,omitempty"`
 }
 
-// SnapshotStatus is what is observed.
+// SnapshotStatus is the observed state.
 type SnapshotStatus struct {
 	CommonStatus `json:",inline"`
-	// Capacity of the volume at that moment.
+	// Capacity of the volume when the snapshot was taken.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
-	// When it was taken.
+	// Time at which it was taken.
 	// +optional
 	TakenTime *metav1.Time `json:"takenTime,omitempty"`
 	// Epoch of the volume at which it was, or is being, rolled back to this snapshot, as the annotation sluice.dev/roll-back
-	// asks; the condition RolledBack tells how that goes.
+	// requests. The condition RolledBack reports the progress.
 	// +optional
 	RolledBackAtEpoch string `json:"rolledBackAtEpoch,omitempty"`
 }
 
-// Snapshot is a volume's content at one moment, crash-consistent.
+// Snapshot is the crash-consistent content of a volume at one moment.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ssnap,categories=sluice
@@ -55,7 +55,7 @@ type Snapshot struct {
 	Status SnapshotStatus `json:"status,omitempty"`
 }
 
-// SnapshotList is a list of them.
+// SnapshotList is a list of Snapshots.
 // +kubebuilder:object:root=true
 type SnapshotList struct {
 	metav1.TypeMeta `json:",inline"`

@@ -7,41 +7,41 @@ import (
 
 // Types of conditions.
 const (
-	// ConditionReady says that the object is in use as it is written.
+	// ConditionReady reports whether the object is in use as specified.
 	ConditionReady = "Ready"
-	// ConditionProgressing says that something is under way, or waited for.
+	// ConditionProgressing reports whether an operation is in progress or waits.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded says that it works, but not as well as it should.
+	// ConditionDegraded reports that the object works, but with a problem.
 	ConditionDegraded = "Degraded"
-	// ConditionPathsRedundant says that no single failure takes all paths of a host.
+	// ConditionPathsRedundant reports that no single failure takes all paths of a host.
 	ConditionPathsRedundant = "PathsRedundant"
-	// ConditionRolledBack on a Snapshot says that its volume is what it was at the snapshot, as somebody has asked.
+	// ConditionRolledBack on a Snapshot reports whether its volume was rolled back to the snapshot, as a user requested.
 	ConditionRolledBack = "RolledBack"
 )
 
-// Annotations a user may set.
+// Annotations that a user may set.
 const (
-	// AnnotationAdopt on a resource names, by uid, the object of the control plane that shall become its own, made by
-	// someone else under the name that the resource has there.
+	// AnnotationAdopt on a resource names, by uid, the object of the control plane that the resource adopts. Another client made
+	// that object under the name that the resource has there.
 	AnnotationAdopt = "sluice.dev/adopt"
-	// AnnotationAbandon set to "true" lets a resource that is being deleted go at once. What it stands for stays in the
-	// control plane (and a gateway's pod goes undrained), for a person to look after.
+	// AnnotationAbandon set to "true" releases a resource that is being deleted at once. Its object stays in the control plane
+	// (and a gateway's pod ends without a drain); an administrator must remove it.
 	AnnotationAbandon = "sluice.dev/abandon"
-	// AnnotationRollBack on a Snapshot has its volume made what it was at the snapshot, once. The value is the volume's epoch
-	// (its status tells it), so that it says which content may go: once a host can have written again the volume has another
-	// one, and the annotation, wherever it is applied again, does nothing.
+	// AnnotationRollBack on a Snapshot rolls its volume back to the snapshot, once. The value is the volume's epoch, from its
+	// status, which states the content that may be discarded. Once a host can have written again, the volume has another epoch,
+	// and the same annotation has no effect.
 	AnnotationRollBack = "sluice.dev/roll-back"
 )
 
-// Finalizer keeps a resource until the control plane has deleted what it stands for.
+// Finalizer keeps a resource until the control plane has deleted its object.
 const Finalizer = "sluice.dev/control-plane"
 
 // CommonStatus is the part of a status that is the same for every kind.
 type CommonStatus struct {
-	// Generation of the resource that the control plane was told last.
+	// Generation of the resource that the control plane received last.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// What stands for the resource in the control plane.
+	// Object of the resource in the control plane.
 	// +optional
 	ControlPlane *ControlPlaneObject `json:"controlPlane,omitempty"`
 	// Ready, Progressing, Degraded, for a Target PathsRedundant, and for a Snapshot RolledBack.
@@ -56,18 +56,18 @@ type CommonStatus struct {
 type ControlPlaneObject struct {
 	// Name there: `<namespace>.<name>` of a namespaced resource, else the resource's own.
 	Name string `json:"name"`
-	// Identity there, a UUID, never reused.
+	// Unique id there, a UUID, never reused.
 	UID string `json:"uid"`
-	// Generation there that the operator has seen last. Another one means that somebody else has changed the object.
+	// Generation there that the operator read last. A different one means that another client has changed the object.
 	Generation int64 `json:"generation"`
 }
 
-// Resource is any of the custom resources.
+// Resource is a custom resource of any kind.
 // +kubebuilder:object:generate=false
 type Resource interface {
 	metav1.Object
 	runtime.Object
-	// Common is the part of the status that every kind has.
+	// Common returns the part of the status that every kind has.
 	Common() *CommonStatus
 }
 

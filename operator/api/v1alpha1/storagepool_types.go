@@ -2,17 +2,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StoragePoolSpec is what is wanted. The kind and what identifies the place are immutable.
+// StoragePoolSpec is the desired state. The type of the pool and the fields that identify its storage are immutable.
 // +kubebuilder:validation:XValidation:rule="has(self.local) != has(self.rbd)",message="a pool is exactly one of local and rbd"
 // +kubebuilder:validation:XValidation:rule="has(self.local) == has(oldSelf.local)",message="the kind of a pool is immutable: make a new StoragePool"
 type StoragePoolSpec struct {
-	// Storage of one node; any gateway on that node can own its volumes, none elsewhere can.
+	// Storage of one node. Only gateways on that node can own its volumes.
 	// +optional
 	Local *LocalPool `json:"local,omitempty"`
 	// A pool in a Ceph cluster.
 	// +optional
 	Rbd *RbdPool `json:"rbd,omitempty"`
-	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is raised, 1 to 99.
+	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is recorded, 1 to 99.
 	// +optional
 	// +kubebuilder:default=85
 	// +kubebuilder:validation:Minimum=1
@@ -36,8 +36,8 @@ type StoragePoolSpec struct {
 	// +kubebuilder:validation:items:MaxLength=255
 	// +listType=set
 	AdoptableImages []string `json:"adoptableImages,omitempty"`
-	// How many times an administrator has confirmed that the pool's storage was replaced deliberately: raise it by one where the
-	// condition Ready has the reason PoolNotIdentified and the right file system is mounted. It only grows.
+	// Number of times that an administrator has confirmed a deliberate replacement of the pool's storage. Increase it by one if
+	// the condition Ready has the reason PoolNotIdentified and the right file system is mounted. It only grows.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="adoptions only grows"
@@ -53,13 +53,13 @@ type LocalPool struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="node is immutable: make a new StoragePool"
 	Node string `json:"node"`
-	// Absolute path of a directory on XFS or ext4; volumes are sparse files in it. Immutable.
+	// Absolute path of a directory on XFS or ext4. Volumes are sparse files in it. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(/[^/]+)+$') && !self.matches('/[.][.]?(/|$)')",message="directory must be a clean absolute path, as in /srv/sluice"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="directory is immutable: make a new StoragePool"
 	Directory string `json:"directory,omitempty"`
-	// Or block devices by absolute path, at most 256, each used whole by one volume.
+	// Or block devices by absolute path, at most 256. One volume uses the whole of each.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -78,12 +78,12 @@ type RbdPool struct {
 	// +kubebuilder:validation:items:MaxLength=260
 	// +kubebuilder:validation:items:Pattern=`^(\[[0-9a-fA-F:.]+\]|[^\[\]:/ ]+):[0-9]{1,5}$`
 	Monitors []string `json:"monitors"`
-	// Ceph user without the `client.` in front.
+	// Ceph user without the `client.` prefix.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('client.')",message="user is without the client. in front"
 	User string `json:"user"`
-	// Secret that holds that user's key, in base64 as `ceph auth print-key` gives it. A change of it is taken over at once.
+	// Secret with that user's key, in base64 as `ceph auth print-key` prints it. A change of it takes effect at once.
 	KeySecretRef NamespacedSecretKeyReference `json:"keySecretRef"`
 	// Pool in Ceph. Immutable.
 	// +kubebuilder:validation:MinLength=1
@@ -117,10 +117,10 @@ type NamespacedSecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// StoragePoolStatus is what is observed.
+// StoragePoolStatus is the observed state.
 type StoragePoolStatus struct {
 	CommonStatus `json:",inline"`
-	// Version of the Secret that the control plane has been given last.
+	// Version of the Secret that the control plane received last.
 	// +optional
 	SecretVersions string `json:"secretVersions,omitempty"`
 	// Capacity in bytes.
@@ -129,33 +129,34 @@ type StoragePoolStatus struct {
 	// Bytes in use.
 	// +optional
 	UsedBytes int64 `json:"usedBytes,omitempty"`
-	// Volumes in it.
+	// Number of its volumes.
 	// +optional
 	Volumes int32 `json:"volumes,omitempty"`
-	// The pool's file system or cluster can make snapshots and clones.
+	// The pool's file system or cluster supports snapshots and clones.
 	// +optional
 	SnapshotsSupported bool `json:"snapshotsSupported,omitempty"`
-	// Images named as volumes' that no volume of this system has: left by a volume that was retained, by another system, or made
-	// since the backup that the store was restored from. At most 100 of them; orphanedImageCount says how many there are. A Volume takes one over by source.image.
+	// Images with a name of a volume's image that belong to no volume of this system: left by a retained volume, made by another
+	// system, or made after the backup from which the store was restored. At most 100 are listed; orphanedImageCount has their
+	// number. A Volume adopts one by source.image.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	OrphanedImages []string `json:"orphanedImages,omitempty"`
-	// How many there are.
+	// Number of orphaned images.
 	// +optional
 	OrphanedImageCount int32 `json:"orphanedImageCount,omitempty"`
-	// Images that volumes have and the pool does not hold. At most 100 of them; missingImageCount says how many there are.
+	// Images of volumes that the pool does not contain. At most 100 are listed; missingImageCount has their number.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	MissingImages []string `json:"missingImages,omitempty"`
-	// How many there are.
+	// Number of missing images.
 	// +optional
 	MissingImageCount int32 `json:"missingImageCount,omitempty"`
-	// Id of the marker that the pool's storage carries.
+	// Id of the marker on the pool's storage.
 	// +optional
 	Marker string `json:"marker,omitempty"`
-	// Confirmed replacements that the marker counts.
+	// Number of confirmed replacements in the marker.
 	// +optional
 	MarkerAdoptions int32 `json:"markerAdoptions,omitempty"`
 	// Largest size of a volume that the pool can hold, in bytes: that of its largest device, or of a file in its file system; absent: not
@@ -164,7 +165,7 @@ type StoragePoolStatus struct {
 	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }
 
-// StoragePool is where volumes live.
+// StoragePool is the storage of volumes.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=spool,categories=sluice
@@ -183,7 +184,7 @@ type StoragePool struct {
 	Status StoragePoolStatus `json:"status,omitempty"`
 }
 
-// StoragePoolList is a list of them.
+// StoragePoolList is a list of StoragePools.
 // +kubebuilder:object:root=true
 type StoragePoolList struct {
 	metav1.TypeMeta `json:",inline"`

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TargetSpec is what is wanted.
+// TargetSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="has(self.iqn) == has(oldSelf.iqn)",message="iqn is immutable: hosts know the target by it; make a new Target"
 type TargetSpec struct {
 	// iSCSI name (RFC 7143 §4.2.7): iqn. or eui. or naa., lower case, at most 223 bytes. Unset:
@@ -22,13 +22,13 @@ type TargetSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	Paths int32 `json:"paths,omitempty"`
-	// Volumes and the numbers they are seen under, at most 4096.
+	// Volumes and their logical unit numbers, at most 4096.
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=4096
 	Luns []TargetLun `json:"luns,omitempty"`
-	// Hosts of this namespace that may log in. Nobody else can, and discovery shows nobody else the target.
+	// Hosts of this namespace that may log in. No other host can, and discovery shows the target to no other host.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4096
@@ -37,15 +37,15 @@ type TargetSpec struct {
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// TargetLun maps a volume under a number that is the same on every gateway.
+// TargetLun maps a volume to a logical unit number that is the same on every gateway.
 type TargetLun struct {
-	// Logical unit number, 0 to 16383 (SAM-5 §4.7.7.3 flat space addressing); unique in the target. The number of a LUN that
-	// was unmapped is quarantined for a while: hosts may still hold its device.
+	// Logical unit number, 0 to 16383 (SAM-5 §4.7.7.3 flat space addressing), unique in the target. The number of an unmapped LUN
+	// is in quarantine for a while, because hosts may still have its device.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16383
 	ID int32 `json:"id"`
-	// A Volume in this namespace. Under a number that is in use it cannot be exchanged: hosts would write to one volume
-	// believing it is the other.
+	// A Volume in this namespace. It cannot be replaced while its number is in use, because hosts would write to another volume
+	// through the device that they know.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=189
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="hosts would write to this volume believing it is the one before: unmap the number first, or take another"
@@ -55,7 +55,7 @@ type TargetLun struct {
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
-// TargetStatus is what is observed.
+// TargetStatus is the observed state.
 type TargetStatus struct {
 	CommonStatus `json:",inline"`
 	// iSCSI name of the target.
@@ -66,10 +66,10 @@ type TargetStatus struct {
 	// +listType=map
 	// +listMapKey=gateway
 	Paths []TargetPath `json:"paths,omitempty"`
-	// Addresses to log in at, comma separated, for people.
+	// Addresses for logins, separated by commas, for users.
 	// +optional
 	Portals string `json:"portals,omitempty"`
-	// Sessions of hosts that are logged in now.
+	// Number of present sessions of hosts.
 	// +optional
 	Sessions int32 `json:"sessions,omitempty"`
 }
@@ -89,11 +89,11 @@ type TargetPath struct {
 	Applied bool `json:"applied,omitempty"`
 }
 
-// TargetPort is an iSCSI name with a portal group; ids are given once and never reused.
+// TargetPort is an iSCSI name with a portal group. Its ids are assigned once and never reused.
 type TargetPort struct {
 	// Address and port that hosts connect to.
 	Address string `json:"address"`
-	// Fabric that it is on.
+	// Fabric of the address.
 	Fabric string `json:"fabric"`
 	// Target portal group tag (RFC 7143 §4.2.7.1), 1 to 65535.
 	PortalGroupTag int64 `json:"portalGroupTag"`

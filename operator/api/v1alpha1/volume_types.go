@@ -5,20 +5,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VolumeSpec is what is wanted.
+// VolumeSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",message="a volume's content is given when it is made: make a new Volume"
 // +kubebuilder:validation:XValidation:rule="!quantity(string(self.size)).isInteger() || quantity(string(self.size)).asInteger() % self.blockSize == 0",message="size must be a multiple of blockSize",fieldPath=".size"
 type VolumeSpec struct {
-	// StoragePool the volume lives in. Immutable.
+	// StoragePool of the volume. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pool is immutable: make a new Volume and copy"
 	Pool string `json:"pool"`
-	// Capacity in bytes, as in 10Gi: a multiple of the block size, 1Mi to 64Ti. It only grows; a growth that is not done yet
-	// can be taken back, down to status.capacity.
+	// Capacity in bytes, for example 10Gi: a multiple of the block size, 1Mi to 64Ti. It only grows. A growth that is not done
+	// yet can be withdrawn, down to status.capacity.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="size must be whole bytes, 1Mi to 64Ti"
 	Size resource.Quantity `json:"size"`
-	// Logical block size in bytes, 512 or 4096. Physical blocks are of 4096 bytes. Immutable. VMware does not see LUNs of
+	// Logical block size in bytes, 512 or 4096. Physical blocks have 4096 bytes. Immutable. VMware does not support LUNs with
 	// 4096.
 	// +optional
 	// +kubebuilder:default=512
@@ -34,19 +34,19 @@ type VolumeSpec struct {
 	// Limits, enforced at the volume's owner.
 	// +optional
 	Qos *Qos `json:"qos,omitempty"`
-	// Content to begin with; none: zeros. Immutable.
+	// Initial content; none: zeros. Immutable.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a volume's content is given when it is made: make a new Volume"
 	Source *VolumeSource `json:"source,omitempty"`
-	// What becomes of the data when the volume is deleted: it goes (Delete), it stays in the pool for a person to look after
-	// (Retain), or, in an RBD pool, it goes to the pool's trash and can be restored for seven days (Trash).
+	// Treatment of the data when the volume is deleted: it is deleted (Delete), it stays in the pool for an administrator
+	// (Retain), or, in an RBD pool, it is moved to the pool's trash and can be restored for seven days (Trash).
 	// +optional
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Delete;Retain;Trash
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy,omitempty"`
 }
 
-// WriteCache says whether a LUN has a volatile write cache.
+// WriteCache decides whether a LUN has a volatile write cache.
 type WriteCache string
 
 // The write caches.
@@ -55,7 +55,7 @@ const (
 	WriteCacheEnabled  WriteCache = "Enabled"
 )
 
-// ReclaimPolicy says what becomes of data when its object is deleted.
+// ReclaimPolicy decides what happens to the data when its object is deleted.
 type ReclaimPolicy string
 
 // The policies.
@@ -69,30 +69,30 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.iopsBurst) || self.iopsBurst == 0 || (has(self.iops) && self.iops > 0)",message="iopsBurst has no iops to exceed: give iops, too"
 // +kubebuilder:validation:XValidation:rule="!has(self.bytesBurst) || self.bytesBurst == 0 || (has(self.bytesPerSecond) && self.bytesPerSecond > 0)",message="bytesBurst has no rate to exceed: give bytesPerSecond, too"
 type Qos struct {
-	// Commands on blocks per second, of whatever kind and length (reads, writes, UNMAP, copies); 0: unlimited.
+	// Commands on blocks per second, of any kind and length (reads, writes, UNMAP, copies); 0: unlimited.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000000
 	IOPS int64 `json:"iops,omitempty"`
-	// Commands that may be saved up; 0: one second's worth.
+	// Burst in commands; 0: one second's worth.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000000
 	IOPSBurst int64 `json:"iopsBurst,omitempty"`
-	// Bytes per second, both directions together; 0: unlimited, else at least 1048576. WRITE SAME counts all it writes, a copy what
-	// it reads or writes here; UNMAP, and WRITE SAME of zeros with UNMAP, count none.
+	// Bytes per second, in both directions together; 0: unlimited, else at least 1048576. WRITE SAME counts all bytes that it
+	// writes, and a copy those that it reads or writes here. UNMAP, and WRITE SAME of zeros with UNMAP, count none.
 	// +optional
 	// +kubebuilder:validation:Maximum=1000000000000
 	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= 1048576",message="bytesPerSecond must be 0 (unlimited) or at least 1048576: below it one large command waits for minutes"
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
-	// Bytes that may be saved up; 0: one second's worth.
+	// Burst in bytes; 0: one second's worth.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000
 	BytesBurst int64 `json:"bytesBurst,omitempty"`
 }
 
-// VolumeSource names what a volume is made from: exactly one. The copy's size is at least its source's.
+// VolumeSource names the source of a volume: exactly one. The volume is at least as large as its source.
 // +kubebuilder:validation:XValidation:rule="[has(self.snapshot), has(self.volume), has(self.image)].filter(x, x).size() == 1",message="a source is exactly one of snapshot, volume and image"
 type VolumeSource struct {
 	// A Snapshot in this namespace, in the same pool.
@@ -100,25 +100,25 @@ type VolumeSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=189
 	Snapshot string `json:"snapshot,omitempty"`
-	// A Volume in this namespace, in the same pool, as it is at the moment of copying.
+	// A Volume in this namespace, in the same pool, with its content at the time of copying.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=189
 	Volume string `json:"volume,omitempty"`
-	// RBD: an image in the pool that nobody uses. It becomes the volume's, with all it holds, and is renamed.
+	// RBD: an image in the pool that no volume uses. The volume adopts it with its content, and renames it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=96
 	Image string `json:"image,omitempty"`
 }
 
-// VolumeStatus is what is observed.
+// VolumeStatus is the observed state.
 type VolumeStatus struct {
 	CommonStatus `json:",inline"`
-	// Device identity, fixed for ever: NAA designator in 16 hexadecimal digits (SPC-5 §7.7.6.6.5).
+	// Device identity, which never changes: NAA designator in 16 hexadecimal digits (SPC-5 §7.7.6.6.5).
 	// +optional
 	NAA string `json:"naa,omitempty"`
-	// Unit serial number, fixed for ever.
+	// Unit serial number, which never changes.
 	// +optional
 	SerialNumber string `json:"serialNumber,omitempty"`
 	// Unowned, Acquiring, Opening, Owned, Moving, Fencing or Orphaned.
@@ -130,16 +130,16 @@ type VolumeStatus struct {
 	// Number of that gateway; 0: none.
 	// +optional
 	OwnerGateway int64 `json:"ownerGateway,omitempty"`
-	// Fencing number, +1 at each change of owner.
+	// Fencing number, which increases by one at each change of owner.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
-	// Capacity that hosts see; lags the spec while the volume grows.
+	// Capacity that hosts see. It lags behind the spec while the volume grows.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// Bytes that the volume takes in its pool; unset where the pool cannot tell.
 	// +optional
 	AllocatedBytes *int64 `json:"allocatedBytes,omitempty"`
-	// It is being made what it was at a snapshot; no gateway is given it before that is done.
+	// A rollback to a snapshot is in progress. The volume is assigned to no gateway before it is done.
 	// +optional
 	RollingBack bool `json:"rollingBack,omitempty"`
 }
@@ -168,7 +168,7 @@ type Volume struct {
 	Status VolumeStatus `json:"status,omitempty"`
 }
 
-// VolumeList is a list of them.
+// VolumeList is a list of Volumes.
 // +kubebuilder:object:root=true
 type VolumeList struct {
 	metav1.TypeMeta `json:",inline"`

@@ -1,5 +1,5 @@
-// Command sluice-csi is Sluice's CSI driver: the controller plugin turns claims into volumes of the control plane, the node plugin
-// makes devices and mounts of them.
+// Command sluice-csi is Sluice's CSI driver. The controller plugin creates volumes of the control plane for claims; the node
+// plugin makes devices and mounts from them.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/node"
 )
 
-// version of the program; set when it is built for a release.
+// version of the program; set by release builds.
 var version = "0.1.0"
 
 // settings are the flags.
@@ -123,7 +123,7 @@ func driverKey(path string) (*ecdh.PrivateKey, error) {
 	return key, nil
 }
 
-// staged is the directory for what is staged, beside the socket where no flag names another one.
+// staged returns the directory for the records of staged volumes: beside the socket, unless a flag names another one.
 func (s *settings) staged(socket string) string {
 	if s.stateDir == "" {
 		return filepath.Join(filepath.Dir(socket), "volumes")
@@ -149,7 +149,7 @@ func (s *settings) node(ctx context.Context, socket string, registry *prometheus
 	}
 	go service.Keep(ctx)
 	return endpoint.Serve(ctx, socket, registry, func(server grpc.ServiceRegistrar) {
-		// The controller service is another plugin's, but the driver has one: kubelet's registrar asks here.
+		// Another plugin has the controller service, but the driver as a whole has one: kubelet's registrar asks here.
 		csi.RegisterIdentityServer(server, &identity.Service{Version: version, Controller: true, Works: service.Works})
 		csi.RegisterNodeServer(server, service)
 	})

@@ -16,7 +16,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// asking makes a command that asks the control plane.
+// asking returns a command that queries the control plane.
 func asking(use, short string, ask func(context.Context, *grpc.ClientConn) error) *cobra.Command {
 	options := connection.Options{}
 	command := &cobra.Command{

@@ -77,7 +77,7 @@ func TestPrepareMakesOnlySecretsThatHaveAName(t *testing.T) {
 	}
 }
 
-// A port that is in use makes the attempt to open one visible.
+// The port is in use, so an attempt to open it would fail.
 func TestAnAddressOfZeroOpensNoPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

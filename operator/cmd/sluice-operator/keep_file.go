@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lookEvery is how often a kept file is compared: what a ConfigMap holds may change, what is on a node may be removed.
+// lookEvery is the interval at which a maintained file is compared: a ConfigMap may change, and a file on a node may be removed.
 const lookEvery = 30 * time.Second
 
 func keepFileCommand() *cobra.Command {
@@ -48,7 +48,7 @@ func keepFile(ctx context.Context, from, to string) error {
 	}
 }
 
-// copyFile writes the copy where it differs, aside and renamed: nobody reads half of it.
+// copyFile writes the copy if it differs, under another name, and renames it, so that no reader sees a part of it.
 func copyFile(from, to string) error {
 	wanted, err := os.ReadFile(from)
 	if err != nil {

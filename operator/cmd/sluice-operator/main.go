@@ -1,4 +1,4 @@
-// Command sluice-operator keeps Sluice's custom resources and the control plane alike, and runs gateways as pods.
+// Command sluice-operator reconciles Sluice's custom resources with the control plane, and runs gateways as pods.
 package main
 
 import (
@@ -40,7 +40,7 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/volume"
 )
 
-// resync is the backstop: every resource is compared with the control plane this often, whatever watches have told.
+// resync is the interval at which every resource is compared with the control plane, regardless of watches.
 const resync = 10 * time.Minute
 
 // settings are the flags.
@@ -140,7 +140,7 @@ func (s *settings) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// complete gives gateways the operator's own replicas of the control plane where no flag names others.
+// complete sets the gateways' control plane to the operator's own replicas if no flag names others.
 func (s *settings) complete() {
 	s.gateways.Insecure = s.controlPlane.Insecure
 	if len(s.gateways.ControlPlane) == 0 {
@@ -148,8 +148,8 @@ func (s *settings) complete() {
 	}
 }
 
-// What has a namespace here is granted in the operator's own one: who could make pods in another's had all of its Secrets.
-// Events are of resources, which are anywhere; only those of the lease come by the older API.
+// Rights with a namespace here are granted in the operator's own namespace: the right to create pods in another one would give
+// access to all of its Secrets. Events are about resources in any namespace; only Events about the lease use the older API.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,resourceNames=sluice-operator,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",namespace=sluice-system,resources=events,verbs=create;patch
@@ -177,7 +177,7 @@ func (s *settings) options(scheme *runtime.Scheme) manager.Options {
 		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here}, &policyv1.PodDisruptionBudget{}: {Namespaces: here},
 		}},
-		// A cache of Secrets would need the right to list them: each is read from the API server by its name when it is needed.
+		// A cache of Secrets would require the right to list them: each is read from the API server by name when it is needed.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
 		LeaderElection: s.elect, LeaderElectionID: s.leaseName, LeaderElectionNamespace: s.gateways.Namespace,

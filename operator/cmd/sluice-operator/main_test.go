@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// kubeconfigOf leads to an API server that has one Secret, and knows a few kinds.
+// kubeconfigOf returns a kubeconfig for an API server that has one Secret, and knows a few kinds.
 func kubeconfigOf(t *testing.T, secret *corev1.Secret) string {
 	t.Helper()
 	answers := map[string]any{
@@ -51,7 +51,7 @@ func kubeconfigOf(t *testing.T, secret *corev1.Secret) string {
 	return at
 }
 
-// The manager is not started, so its cache answers nothing: what is read all the same is read from the API server.
+// The manager is not started, so its cache answers nothing: successful reads come from the API server.
 func TestTheOperatorReadsSecretsFromTheAPIServerAndKeepsNoneInItsCache(t *testing.T) {
 	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "sluice-system", Name: "authority"}, Data: map[string][]byte{"k": []byte("v")}}

@@ -20,8 +20,8 @@ type portal struct {
 	address, target string
 }
 
-// targetPortals waits until a target is ready and as many gateways serve it as it asks for, and returns all its portals. When the
-// context ends before, the error says what was missing last.
+// targetPortals waits until a target is ready and the wanted number of gateways serve it, and returns all its portals. If the
+// context ends before, the error states what was missing last.
 func targetPortals(ctx context.Context, connection grpc.ClientConnInterface, name string) ([]portal, error) {
 	service := pb.NewTargetServiceClient(connection)
 	ticker := time.NewTicker(askAgain)
@@ -44,7 +44,7 @@ func targetPortals(ctx context.Context, connection grpc.ClientConnInterface, nam
 	}
 }
 
-// unready says why hosts cannot use a target yet; empty: they can.
+// unready returns why hosts cannot use a target yet; empty: they can.
 func unready(target *pb.Target) string {
 	conditions := target.GetStatus().GetConditions()
 	ready := slices.IndexFunc(conditions, func(c *pb.Condition) bool { return c.GetType() == "Ready" })

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// renewEvery is how often certificates are looked at; there are months to renew one.
+// renewEvery is the interval at which certificates are checked; there are months to renew one.
 const renewEvery = time.Hour
 
 func prepareCommand() *cobra.Command {
@@ -55,7 +55,7 @@ func prepareCommand() *cobra.Command {
 	return command
 }
 
-// makeKeys makes the Secrets of the keys that have a name.
+// makeKeys creates the Secrets of the keys that have a name.
 func makeKeys(ctx context.Context, s *certificate.Secrets, storeKey, csiKey string) error {
 	for _, once := range []struct {
 		name    string
@@ -71,7 +71,7 @@ func makeKeys(ctx context.Context, s *certificate.Secrets, storeKey, csiKey stri
 	return nil
 }
 
-// csiDriverKey makes what the CSI controller's --chap-key-file holds.
+// csiDriverKey returns the content of the CSI controller's --chap-key-file.
 func csiDriverKey() (map[string][]byte, error) {
 	return map[string][]byte{"chap.key": []byte(attachment.NewPrivateKey())}, nil
 }
@@ -90,14 +90,14 @@ func prepare(ctx context.Context, s *certificate.Secrets, serverNames []string) 
 	return s.System(ctx, authority, serverNames)
 }
 
-// secrets are those of the system's own certificates.
+// secrets returns the Secrets of the system's own certificates.
 func (s *settings) secrets(kubernetes client.Client) *certificate.Secrets {
 	return &certificate.Secrets{
 		Client: kubernetes, Namespace: s.gateways.Namespace, Authority: s.gateways.Authority, Prefix: s.secretPrefix,
 	}
 }
 
-// renewing renews the system's own certificates for as long as this replica leads.
+// renewing renews the system's own certificates while this replica leads.
 func (s *settings) renewing(mgr manager.Manager) error {
 	if len(s.renew) == 0 || s.gateways.Authority == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Command etcd is one member of a small etcd cluster on loopback, with the limits that Sluice asks for; for tests that
-// lose members.
+// Command etcd is one member of a small etcd cluster on loopback, with the limits that Sluice requires, for tests that stop
+// members.
 package main
 
 import (

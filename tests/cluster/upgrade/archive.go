@@ -17,8 +17,8 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// MakeDirectory makes Directory, whose files lie in a scratch directory. Its pool is an XFS, because a snapshot needs one; where the
-// machine has no XFS, `shares` is false. The namespace of mounts is the test's own. Undo comes last.
+// MakeDirectory creates Directory, with its files in a scratch directory. Its pool is an XFS, because a snapshot needs one; if
+// the machine has no XFS, `shares` is false. The mount namespace is the test's own. The caller must finally call undo.
 func MakeDirectory(scratch string) (shares bool, undo func() error, err error) {
 	if err := os.MkdirAll(Directory, 0o700); err != nil {
 		return false, nil, err
@@ -43,14 +43,14 @@ func command(program string, words ...string) error {
 	return nil
 }
 
-// kept says whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and none of the
-// files that etcd allocates for its next log.
+// kept reports whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and none of
+// the files that etcd allocates for its next log.
 func kept(name string, info fs.FileInfo) bool {
 	return name != "disk" && !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".tmp") &&
 		(info.IsDir() || info.Mode().IsRegular())
 }
 
-// Pack gives the archive of what lies in Directory.
+// Pack returns the archive of Directory.
 func Pack() ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -81,7 +81,7 @@ func Pack() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Unpack puts the archive into Directory.
+// Unpack extracts the archive to Directory.
 func Unpack() error {
 	compressed, err := gzip.NewReader(bytes.NewReader(Archive))
 	if err != nil {
@@ -115,7 +115,7 @@ func Unpack() error {
 
 const page = 4096
 
-// writeSparsely leaves out pages of zeros, so that images and logs take no more space than they did.
+// writeSparsely omits pages of zeros, so that images and logs take no more space than before.
 func writeSparsely(path string, data []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {

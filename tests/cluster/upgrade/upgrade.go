@@ -1,5 +1,5 @@
-// Package upgrade has a cluster that an earlier release made: its store, its gateways' state directories, its certificates and its
-// pool. Tests start the present release on it. The program in upgrade/make makes the archive anew.
+// Package upgrade has a cluster of an earlier release: its store, its gateways' state directories, its certificates and its pool.
+// Tests start the present release on it. The program in upgrade/make makes the archive again.
 package upgrade
 
 import (
@@ -19,8 +19,8 @@ const Release = "880afa1"
 //go:embed testdata/880afa1.tar.gz
 var Archive []byte
 
-// Directory is where the cluster was made, and where it must lie again: its objects contain absolute paths. /run is a file system of
-// the test's own (package world, Isolate).
+// Directory is where the cluster was made, and where its files must be again, because its objects contain absolute paths. /run is
+// a file system of the test's own (package world, Isolate).
 const Directory = "/run/sluice-upgrade"
 
 // Options of the cluster. Programs are the directory of the release's programs.
@@ -29,7 +29,7 @@ func Options(programs string) cluster.Options {
 		VolumeMiB: 4}
 }
 
-// Names of what was made beside the objects of package cluster.
+// Names of the objects that were made in addition to those of package cluster.
 const (
 	// Snapshot of the first volume, taken when the volume held content 0. It holds content 1 now.
 	Snapshot = "before"
@@ -83,11 +83,11 @@ func (h Host) Spec() string {
 
 const (
 	blockSize = 512
-	// patternBlocks are written at the beginning and at the end of each volume. What lies between was never written.
+	// patternBlocks are written at the beginning and at the end of each volume. The blocks in between were never written.
 	patternBlocks = 64
 )
 
-// pattern of a run of blocks: each block says where it belongs.
+// pattern returns a run of blocks, each of which contains its place.
 func pattern(volume int, block uint64, content int) []byte {
 	var all []byte
 	for i := range uint64(patternBlocks) {
@@ -101,7 +101,7 @@ func places() []uint64 {
 	return []uint64{0, uint64(Options("").VolumeMiB)<<20/blockSize - patternBlocks}
 }
 
-// Writes fill a LUN with a content of a volume.
+// Writes returns the commands that fill a LUN with a content of a volume.
 func Writes(lun uint16, volume, content int) []host.Command {
 	var all []host.Command
 	for _, block := range places() {
@@ -110,7 +110,7 @@ func Writes(lun uint16, volume, content int) []host.Command {
 	return all
 }
 
-// Content of a volume at the end.
+// Content returns the final content of a volume.
 func Content(volume int) int {
 	if volume == 0 {
 		return 1
@@ -118,13 +118,13 @@ func Content(volume int) int {
 	return 0
 }
 
-// Read is a command and the data that must come.
+// Read is a command and the data that it must return.
 type Read struct {
 	Command host.Command
 	Data    []byte
 }
 
-// Reads find a content of a volume on a LUN.
+// Reads returns the commands that check a content of a volume on a LUN.
 func Reads(lun uint16, volume, content int) []Read {
 	var all []Read
 	for _, block := range places() {

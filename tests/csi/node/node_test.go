@@ -22,7 +22,7 @@ func random(size int) []byte {
 	return data
 }
 
-// write puts data at the beginning of a file or device, and has it on disk.
+// write writes data at the beginning of a file or device, and syncs it.
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -37,7 +37,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// holds checks what a file or device begins with, read from the disk and not from the cache.
+// holds checks the beginning of a file or device, read from the disk and not from the cache.
 func holds(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
@@ -132,7 +132,7 @@ func TestAVolumeGetsThePathsOfAFabricThatWasDownWhenItWasStaged(t *testing.T) {
 		}
 		time.Sleep(comeAgain)
 	}
-	say(t, "ip link set eth0 down") // by the paths that came later alone
+	say(t, "ip link set eth0 down") // only the paths that were added later remain
 	t.Cleanup(func() { say(t, "ip link set eth0 up") })
 	holds(t, filepath.Join(v.target, "file"), data)
 	say(t, "ip link set eth0 up")
@@ -190,7 +190,7 @@ func TestAVolumeThatWasTakenAwayIsStillUnstagedWhole(t *testing.T) {
 	v.attach()
 	v.mount()
 	write(t, filepath.Join(v.target, "file"), random(mebibyte))
-	v.detach() // as where a node was given up: the LUN is gone under the mount
+	v.detach() // as if the node were abandoned: the LUN disappears under the mount
 	v.unmount()
 	nothingLeft(t)
 }

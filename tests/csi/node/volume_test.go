@@ -16,7 +16,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// volume as a pod has it.
+// volume is a volume as used by a pod.
 type volume struct {
 	t          *testing.T
 	id         string
@@ -38,7 +38,7 @@ func rawBlock() *csi.VolumeCapability {
 		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
 }
 
-// newVolume makes a volume; with the test it goes, however that ends.
+// newVolume creates a volume, which is removed when the test ends.
 func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) *volume {
 	t.Helper()
 	made, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")) +
@@ -79,7 +79,7 @@ func (v *volume) attach() {
 	v.context = published.GetPublishContext()
 }
 
-// again calls as kubelet does: it comes again while something else works on the volume, a path that came later perhaps.
+// again repeats a call as kubelet does while another call works on the volume.
 func again(ctx context.Context, call func(ctx context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -91,7 +91,7 @@ func again(ctx context.Context, call func(ctx context.Context) error) (err error
 	}
 }
 
-// comesAgain is the same for a client that takes ABORTED for a failure, as csi-sanity does.
+// comesAgain is the same for a client that treats ABORTED as a failure, such as csi-sanity.
 func comesAgain(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	return again(ctx, func(ctx context.Context) error { return invoke(ctx, method, request, reply, connection, options...) })
@@ -107,7 +107,7 @@ func (v *volume) tryStage() error {
 	})
 }
 
-// mount stages and publishes, both twice: kubelet comes again when it is not sure.
+// mount stages and publishes, both twice: kubelet repeats a call when it is not sure.
 func (v *volume) mount() {
 	v.t.Helper()
 	for range 2 {
@@ -167,7 +167,7 @@ func (v *volume) detach() {
 	}
 }
 
-// grow to so many MiB, in use.
+// grow enlarges the volume to a size in MiB, while it is used.
 func (v *volume) grow(mebibytes int64) {
 	v.t.Helper()
 	size := &csi.CapacityRange{RequiredBytes: mebibytes * mebibyte}
@@ -188,7 +188,7 @@ func (v *volume) grow(mebibytes int64) {
 	}
 }
 
-// bytes that the pod has.
+// bytes returns the size that the pod sees.
 func (v *volume) bytes() int64 {
 	v.t.Helper()
 	stats, err := the.node.NodeGetVolumeStats(v.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: v.target})

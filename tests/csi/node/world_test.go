@@ -1,5 +1,5 @@
-// Package node_test drives the CSI driver as kubelet and the sidecars do, inside the guest of tests/csi/node-run: the kernel's
-// initiator, udev, multipathd and file systems are real, and so are the gateways on the other side of the wires.
+// Package node_test drives the CSI driver as kubelet and the sidecars do, inside the guest of tests/csi/node-run. The kernel's
+// initiator, udev, multipathd and file systems are real, and so are the gateways.
 package node_test
 
 import (
@@ -85,7 +85,7 @@ func stop(command *exec.Cmd) {
 	_ = command.Wait()
 }
 
-// startNode starts the node plugin as a container is: mounts, network and IPC of its own, and the machine's / at one place.
+// startNode starts the node plugin as in a container: with its own mounts, network and IPC, and the machine's / mounted.
 func startNode() {
 	the.process = start("node", exec.Command("unshare", "--mount", "--propagation", "slave", "--net", "--ipc", "bash", "-c",
 		`mount --rbind / "$0" && exec "$@"`, machine, home+"/sluice-csi", "--mode", "node", "--endpoint", socket("node"),
@@ -137,7 +137,7 @@ func glob(t *testing.T, pattern string) []string {
 	return found
 }
 
-// maps of dm-multipath that are there.
+// maps returns the present dm-multipath maps.
 func maps(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -151,7 +151,7 @@ func maps(t *testing.T) []string {
 
 func sessions(t *testing.T) []string { return glob(t, "/sys/class/iscsi_session/*") }
 
-// nothingLeft checks that nothing of any volume is on the node.
+// nothingLeft checks that nothing of any volume remains on the node.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	for what, have := range map[string][]string{"maps": maps(t), "sessions": sessions(t), "disks": glob(t, "/sys/block/sd*"),

@@ -1,4 +1,4 @@
-// Package flagcheck compares what the help of a command documents with what its program uses.
+// Package flagcheck compares the documented defaults of a command's flags with the values that its program uses.
 package flagcheck
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Wrong lists the flags of a command, and of all commands below it, whose documented default is not the value that the program uses
-// without arguments. Two flags that share a variable have that effect, and a variable that is set after its flag was defined.
+// Wrong lists the flags of a command, and of all commands below it, whose documented default differs from the value that the
+// program uses without arguments. Causes are two flags with one variable, and a variable that is set after its flag was defined.
 func Wrong(command *cobra.Command) []string {
 	var all []string
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {

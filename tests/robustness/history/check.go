@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// model is one block: a register with compare-and-swap. What had no answer may have happened or not.
+// model is one block: a register with compare-and-swap. An operation without an answer may have been executed or not.
 var model = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{Value(0)} },
 	Step: func(state, input, _ any) []any {
@@ -36,20 +36,20 @@ var model = porcupine.NondeterministicModel{
 
 // Verdict of a history.
 type Verdict struct {
-	// Wrong says, for people, what can't be explained, a text for each block.
+	// Wrong has a text for each block that cannot be explained.
 	Wrong []string
 	// Undecided are blocks whose search took too long.
 	Undecided []Place
-	// Operations and Blocks that were looked at.
+	// Operations and Blocks that were checked.
 	Operations, Blocks int
-	// Maybes are operations without an answer among them.
+	// Maybes is the number of operations without an answer.
 	Maybes int
 }
 
 const shown = 12 // operations around a fault
 
-// Linearizable searches, for each block, an order that explains the history; `patience` bounds the search of one block.
-// A page that shows the failure is written by draw, if set.
+// Linearizable searches, for each block, an order that explains the history; `patience` bounds the search of one block. draw, if
+// set, writes a page that shows the failure.
 func Linearizable(all []Operation, patience time.Duration, draw func(Place, porcupine.LinearizationInfo, porcupine.Model)) Verdict {
 	verdict := Verdict{Operations: len(all)}
 	deterministic := model.ToModel()
@@ -99,7 +99,7 @@ func byPlace(all []Operation) [][]Operation {
 	return blocks
 }
 
-// explain shows the operations around the first one that the longest explanation leaves out.
+// explain shows the operations around the first one that is missing in the longest explanation.
 func explain(block []Operation, info porcupine.LinearizationInfo) string {
 	longest := 0
 	explained := map[int]bool{}
@@ -133,9 +133,9 @@ func explain(block []Operation, info porcupine.LinearizationInfo) string {
 	return text.String()
 }
 
-// Missing finds acknowledged writes that are gone: a value is read though one that came wholly after it was acknowledged
-// before the read began; and values that nobody wrote, or whose write was surely not executed. Each is a violation by
-// itself, told in a sentence; Linearizable finds more.
+// Missing finds lost acknowledged writes: a value is read although a later one was acknowledged before the read began. It also
+// finds values that no client wrote, or whose write was certainly not executed. Each is a violation, described in a sentence;
+// Linearizable finds more.
 func Missing(all []Operation) []string {
 	var found []string
 	for _, block := range byPlace(all) {
@@ -145,7 +145,7 @@ func Missing(all []Operation) []string {
 }
 
 func missing(block []Operation) []string {
-	// When each value may have been written at the latest: a retry stores the same value again.
+	// The latest time at which each value may have been written: a retry stores the same value again.
 	begin, end := map[Value]int64{0: math.MinInt64}, map[Value]int64{0: math.MinInt64}
 	var acknowledged []Operation
 	for _, o := range block {
@@ -163,7 +163,7 @@ func missing(block []Operation) []string {
 		}
 	}
 	slices.SortFunc(acknowledged, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })
-	// latest[i]: of the first i+1 acknowledged, the one that began last.
+	// latest[i]: of the first i+1 acknowledged writes, the one that began last.
 	latest := make([]Operation, len(acknowledged))
 	for i, o := range acknowledged {
 		latest[i] = o

@@ -63,7 +63,7 @@ func TestHistoriesThatAreRightAreFoundRight(t *testing.T) {
 func TestHistoriesThatAreWrongAreFoundWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		history []Operation
-		missing string // what the simple search says, if it sees it
+		missing string // the text of the simple search, if it finds the violation
 	}{
 		"a stale read": {[]Operation{write(1, 1, 2), write(2, 3, 4), read(1, 5, 6)}, "missing"},
 		"an acknowledged write is lost": {
@@ -99,7 +99,7 @@ func TestBlocksAreJudgedEachByItself(t *testing.T) {
 	}
 }
 
-// register executes operations one at a time, at a random moment of each; or forgets an acknowledged write now and then.
+// register executes operations one at a time, at a random moment of each, or sometimes forgets an acknowledged write.
 func register(seed uint64, operations int, lose bool) []Operation {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var history []Operation

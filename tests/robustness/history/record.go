@@ -18,24 +18,24 @@ const (
 	Swap
 )
 
-// Operation is one attempt of a client, as far as it may have done or shown anything.
+// Operation is one attempt of a client that may have had or observed an effect.
 type Operation struct {
 	Client int
 	Place  Place
 	Kind   Kind
-	// Old is what a Swap compares with, New what a Write or Swap stores, Got what a Read found.
+	// Old is the compared value of a Swap, New the stored value of a Write or Swap, Got the value that a Read returned.
 	Old, New, Got Value
 	// Swapped: the compare matched.
 	Swapped bool
-	// Maybe: there was no answer, it may have been executed or not, but not after Return.
+	// Maybe: there was no answer. It may have been executed or not, but not after Return.
 	Maybe bool
-	// Call and Return in nanoseconds since the recorder began; Return is Never where an effect may still come.
+	// Call and Return in nanoseconds since the start of the recorder; Return is Never if an effect is still possible.
 	Call, Return int64
-	// Via are the portals it went over, for people.
+	// Via has the portals that it used, for messages.
 	Via string
 }
 
-// Never is the end of what nobody saw end.
+// Never is the end of an operation whose end was not observed.
 const Never = math.MaxInt64
 
 func (o Operation) String() string {
@@ -69,10 +69,10 @@ type Recorder struct {
 	bad   []string
 }
 
-// NewRecorder begins now.
+// NewRecorder returns a recorder that starts now.
 func NewRecorder() *Recorder { return &Recorder{began: time.Now()} }
 
-// At gives a time as operations have it.
+// At converts a time to that of operations.
 func (r *Recorder) At(t time.Time) int64 { return int64(t.Sub(r.began)) }
 
 // Add records an operation.
@@ -82,14 +82,14 @@ func (r *Recorder) Add(o Operation) {
 	r.all = append(r.all, o)
 }
 
-// AddBad records a block that no client has written like that.
+// AddBad records a block that no client has written in that form.
 func (r *Recorder) AddBad(place Place, via string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bad = append(r.bad, fmt.Sprintf("%s  %v: %v (%s)", seconds(r.At(time.Now())), place, err, via))
 }
 
-// History is what was recorded so far, and the blocks that were torn or misplaced.
+// History returns the recorded operations, and the blocks that were torn or misplaced.
 func (r *Recorder) History() ([]Operation, []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

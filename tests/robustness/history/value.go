@@ -1,5 +1,5 @@
-// Package history records what clients did to single blocks and what came of it, and judges it: every block must
-// behave as one register that each operation acts on at one moment between its beginning and its end.
+// Package history records the operations of clients on single blocks and their results, and judges them. Every block must behave
+// as one register, on which each operation acts at one moment between its beginning and its end.
 package history
 
 import (
@@ -13,12 +13,12 @@ import (
 // BlockSize in bytes.
 const BlockSize = 512
 
-// Value names what a block holds: a writer and its count. 0 is what was there at first, zeros.
+// Value identifies the content of a block: a writer and its count. 0 is the initial content, zeros.
 type Value uint64
 
 const countBits = 40
 
-// NewValue: writers count from 1.
+// NewValue returns a value. Writers count from 1.
 func NewValue(writer int, count uint64) Value { return Value(uint64(writer)<<countBits | count) }
 
 func (v Value) String() string {
@@ -38,8 +38,8 @@ func (p Place) String() string { return fmt.Sprintf("LUN %d block %d", p.LUN, p.
 
 const magic = 0x534c5549 // "SLUI"
 
-// Encode fills a block: run, place and value in front, bytes that follow from them up to a checksum over all. Every
-// part of the block differs from the same part of any other, so that a block made of two is found out.
+// Encode fills a block: run, place and value in front, derived bytes up to a checksum over all. Every part of the block differs
+// from the same part of any other, so that a block made of two is detected.
 func (v Value) Encode(run uint64, place Place) []byte {
 	block := make([]byte, BlockSize)
 	if v == 0 {
@@ -64,7 +64,7 @@ var (
 	ErrMisplace = errors.New("the block belongs elsewhere")
 )
 
-// Decode says which value a block holds.
+// Decode returns the value in a block. Errors: ErrTorn, ErrMisplace.
 func Decode(block []byte, run uint64, place Place) (Value, error) {
 	if len(block) != BlockSize {
 		return 0, fmt.Errorf("%w: %d bytes", ErrTorn, len(block))

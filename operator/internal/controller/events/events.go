@@ -1,5 +1,4 @@
-// Package events tells of what happens in the control plane to what a resource stands for, a failover above all, as Events of
-// that resource.
+// Package events records events of the control plane, above all failovers, as Events of the corresponding resource.
 package events
 
 import (
@@ -18,15 +17,15 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// again is the time between two attempts to listen, on average.
+// again is the average time between two attempts to watch.
 const again = 2 * time.Second
 
-// teller runs where the leader is.
+// teller runs in the leading replica.
 type teller struct {
 	service  pb.EventServiceClient
 	client   client.Client
 	recorder events.EventRecorder
-	// version is that of the last event told.
+	// version of the last recorded event.
 	version int64
 }
 
@@ -37,7 +36,7 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
 	})
 }
 
-// Start implements manager.Runnable. What happened before it is not told again.
+// Start implements manager.Runnable. It does not record events from before its start.
 func (t *teller) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := t.listen(ctx)
@@ -77,7 +76,7 @@ func (t *teller) listen(ctx context.Context) error {
 func (t *teller) tell(ctx context.Context, event *pb.Event) {
 	resource := mirror.Find(ctx, t.client, event.GetKind(), event.GetName())
 	if resource == nil {
-		return // it has none, as what was made with sluicectl
+		return // it has no resource, such as an object that sluicectl made
 	}
 	kind := corev1.EventTypeNormal
 	if event.GetSeverity() != pb.EventSeverity_EVENT_SEVERITY_NORMAL {

@@ -13,8 +13,8 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=sluice-system,resources=secrets,verbs=create;update
 
-// certify makes the gateway's certificate and renews it, where the operator has an authority. A Secret that somebody else made
-// is used as it is. The Gateway owns what is made: it outlives pods, and goes with the gateway.
+// certify makes the gateway's certificate and renews it, if the operator has a CA. A Secret that another component made is used
+// unchanged. The Gateway owns the Secret: it outlives pods, and is deleted with the gateway.
 func (g *gateways) certify(ctx context.Context, r *v1alpha1.Gateway) error {
 	if g.Authority == "" || g.Insecure {
 		return nil
@@ -32,5 +32,5 @@ func (g *gateways) certify(ctx context.Context, r *v1alpha1.Gateway) error {
 	return nil
 }
 
-// secretName is the Secret that holds a gateway's certificate.
+// secretName returns the name of the Secret with a gateway's certificate.
 func secretName(gateway string) string { return gateway + "-tls" }

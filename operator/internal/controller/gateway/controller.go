@@ -1,7 +1,7 @@
-// Package gateway is the controller of Gateways: each has a pod, and outlives it. In reading order: controller.go (what the
-// control plane is told), pods.go (making and replacing the pod), drain.go (nothing is on a gateway when its pod goes), spare.go (or
-// nothing that would be missed), hosts.go (who would miss it), portals.go (addresses), render.go (the pod itself), spread.go (over
-// which domains of failure), services.go (load balancers).
+// Package gateway is the controller of Gateways. Each has a pod, and outlives it. In reading order: controller.go (the object in
+// the control plane), pods.go (making and replacing the pod), drain.go (a gateway is drained before its pod ends), spare.go (or
+// its pod is expendable), hosts.go (which hosts use it), portals.go (addresses), render.go (the pod itself), spread.go (over
+// which failure domains), services.go (load balancers).
 package gateway
 
 import (
@@ -29,18 +29,18 @@ import (
 // +kubebuilder:rbac:groups="",namespace=sluice-system,resources=services,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Options say how gateways are run.
+// Options configure the gateways' pods.
 type Options struct {
 	// Namespace of gateways' pods and Services.
 	Namespace string
-	// ControlPlane are the replicas that gateways connect to, as host:port.
+	// ControlPlane are the replicas to which gateways connect, as host:port.
 	ControlPlane []string
-	// Authority is the Secret of the authority that signs gateways' certificates; empty: their Secrets are made by somebody else.
+	// Authority is the Secret of the CA that signs gateways' certificates; empty: another component makes their Secrets.
 	Authority string
 	// Insecure lets gateways connect to a control plane on loopback without certificates.
 	Insecure bool
-	// SeccompProfile is a file below the kubelet's seccomp directory on each node, for gateways whose pool names no profile; empty:
-	// they have no filter.
+	// SeccompProfile is a file below the kubelet's seccomp directory on each node, for gateways whose pool names no profile;
+	// empty: they have no filter.
 	SeccompProfile string
 }
 
@@ -68,7 +68,7 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Opt
 	})
 }
 
-// onNode are the gateways whose pod runs on a node.
+// onNode returns the gateways whose pod runs on a node.
 func onNode(ctx context.Context, c client.Client, node string) []reconcile.Request {
 	var all v1alpha1.GatewayList
 	if err := c.List(ctx, &all); err != nil {
@@ -83,7 +83,8 @@ func onNode(ctx context.Context, c client.Client, node string) []reconcile.Reque
 	return found
 }
 
-// want is the gateway as its pod runs. While there is no pod that has addresses, what the control plane was told last holds.
+// want returns the gateway with the addresses of its pod. While no pod has addresses, the object in the control plane stays
+// unchanged.
 func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.SecretReader) (*pb.Gateway, error) {
 	spec := convert.GatewaySpec(r)
 	pod, err := g.pod(ctx, r)

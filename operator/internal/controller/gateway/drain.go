@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// empty says that nothing is on a gateway: it was drained, has never connected, or is given up and fenced.
+// empty reports whether nothing is on a gateway: it was drained, has never connected, or is declared dead and fenced.
 func empty(have *pb.Gateway) bool {
 	switch have.GetStatus().GetHealth() {
 	case pb.GatewayHealth_GATEWAY_HEALTH_NEW, pb.GatewayHealth_GATEWAY_HEALTH_DRAINED, pb.GatewayHealth_GATEWAY_HEALTH_DEAD:
@@ -20,7 +20,7 @@ func empty(have *pb.Gateway) bool {
 	return false
 }
 
-// settle drains a gateway that shall leave, takes a drain back where it shall not, and says what of its pod is not well.
+// settle drains a gateway that must leave, undrains one that must not, and reports problems of its pod.
 func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
 	pod, err := g.pod(ctx, r)
 	if err != nil {
@@ -34,8 +34,8 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	}
 	replaced := pod != nil && outdated(r, pod)
 	away := r.Spec.Drain || r.Spec.Maintenance || replaced
-	// A drain is taken back once a pod runs again: before that, what the control plane has of the gateway may be the stream of
-	// the process that just ended, and the gateway would pass for one that serves.
+	// A drain is ended only once a pod runs again. Before that, the control plane may still have the stream of the process that
+	// just ended, and the gateway would seem to serve.
 	if away || r.Status.Pod != "" && serves(pod) {
 		if err := g.steer(ctx, r, have, away); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	return nil
 }
 
-// steer tells the control plane whether the gateway shall be drained. What is wanted is told where it may not be known.
+// steer requests a drain, or its end, from the control plane. It repeats the request if the state may be unknown.
 func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway, away bool) error {
 	health := have.GetStatus().GetHealth()
 	is := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
@@ -67,7 +67,7 @@ func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gate
 	return nil
 }
 
-// mark tells the disruption budget by a label whether anything is on the pod that would be missed: otherwise it may be evicted.
+// mark sets a label that shows the disruption budget whether anything is on the pod; if not, the pod may be evicted.
 func (g *gateways) mark(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Pod, have *pb.Gateway) error {
 	drained := have.GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
 	if drainBlocked(have) {
@@ -88,7 +88,7 @@ func (g *gateways) mark(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Po
 	return client.IgnoreNotFound(g.client.Patch(ctx, pod, client.MergeFrom(before)))
 }
 
-// draining says what a drain waits for, in the control plane's words.
+// draining returns what a drain waits for, in the control plane's words.
 func draining(have *pb.Gateway, why string) error {
 	message := "ownership and paths are being moved away"
 	if drainBlocked(have) {
@@ -113,7 +113,7 @@ func (g *gateways) leave(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gate
 	return draining(have, "it is deleted once it is drained")
 }
 
-// gone takes the pod away once the control plane has nothing to do with the gateway any more.
+// gone deletes the pod once the gateway was removed from the control plane.
 func (g *gateways) gone(ctx context.Context, r *v1alpha1.Gateway) error {
 	pod, err := g.pod(ctx, r)
 	if err != nil || pod == nil || !owned(pod, r) {

@@ -13,22 +13,24 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Patience is how long a gateway that shall go waits for hosts to log in at others: the CSI driver looks for new portals at least
-// every minute and a half. Who has not come by then has one path only, as QEMU's libiscsi, or is not well, and holds up nobody.
+// Patience is the time for which a gateway that must leave waits for hosts to log in at others. The CSI driver searches for new
+// portals at least every minute and a half. A host that has not logged in by then has only one path, such as QEMU's libiscsi, or
+// is not well, and does not delay the rollout.
 const Patience = 2 * time.Minute
 
-// settled is how old a session has to be, and how long its gateway ready, to count as a path: multipathd looks at a path that had
-// failed after 5 s, and until a gateway has told its sessions the register has those of the process before it.
+// settled is the minimum age of a session, and of its gateway's readiness, for the session to count as a path. multipathd checks
+// a failed path after 5 s, and until a gateway has reported its sessions the register has those of its former process.
 const settled = 10 * time.Second
 
-// Use is what has paths: a host's initiator at a target. It goes by initiators, for a Host may stand for several machines.
+// Use identifies a user of paths: a host's initiator at a target. It uses initiators, because a Host may represent several
+// machines.
 type Use struct{ Host, Initiator, Target string }
 
 func (u Use) String() string {
 	return fmt.Sprintf("host %s (%s) on target %s", u.Host, u.Initiator, u.Target)
 }
 
-// Stranded are, by gateway, the uses that have no path but by it, though others of its pool serve the target.
+// Stranded returns, by gateway, the uses whose only path is through that gateway, although others of its pool serve the target.
 func Stranded(pool []v1alpha1.Gateway, targets []*pb.Target, sessions []*pb.Session) map[string][]Use {
 	now, since := time.Now(), servingSince(pool)
 	serving := map[string][]string{} // by target
@@ -39,7 +41,7 @@ func Stranded(pool []v1alpha1.Gateway, targets []*pb.Target, sessions []*pb.Sess
 			}
 		}
 	}
-	at, safe := map[Use][]string{}, map[Use][]string{} // at which gateways there are sessions, and which of them count
+	at, safe := map[Use][]string{}, map[Use][]string{} // the gateways with sessions, and those whose sessions count
 	for _, session := range sessions {
 		s := session.GetStatus()
 		of := Use{s.GetHost(), s.GetInitiator(), s.GetTarget()}
@@ -61,7 +63,7 @@ func Stranded(pool []v1alpha1.Gateway, targets []*pb.Target, sessions []*pb.Sess
 	return alone
 }
 
-// servingSince are the gateways that serve and shall go on serving, each with since when.
+// servingSince returns the gateways that serve and are to continue, each with the time since when.
 func servingSince(pool []v1alpha1.Gateway) map[string]time.Time {
 	since := map[string]time.Time{}
 	for i := range pool {
@@ -75,8 +77,8 @@ func servingSince(pool []v1alpha1.Gateway) map[string]time.Time {
 	return since
 }
 
-// waitsForHosts says that hosts have yet to come back to a gateway that was away while this one was drained. Those that had no
-// other path before that, the pool has waited for.
+// waitsForHosts reports whether hosts have yet to return to a gateway that was away while this one was drained. The pool has
+// already waited for hosts that had no other path before that.
 func (g *gateways) waitsForHosts(ctx context.Context, r *v1alpha1.Gateway, targets []*pb.Target) (bool, error) {
 	var all v1alpha1.GatewayList
 	if err := g.client.List(ctx, &all); err != nil {
@@ -94,7 +96,7 @@ func (g *gateways) waitsForHosts(ctx context.Context, r *v1alpha1.Gateway, targe
 	return len(Stranded(pool, targets, sessions)[r.Name]) > 0, err
 }
 
-// drainingSince is since when a gateway does not serve any more; the beginning of time, where it does.
+// drainingSince returns the time since which a gateway no longer serves; the zero time if it serves.
 func drainingSince(r *v1alpha1.Gateway) time.Time {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
 		return c.LastTransitionTime.Time

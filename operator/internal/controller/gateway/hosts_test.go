@@ -16,7 +16,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// readyFor makes a gateway of the pool that has been ready for a time.
+// readyFor returns a gateway of the pool that has been ready for a time.
 func readyFor(name string, since time.Duration) v1alpha1.Gateway {
 	g := v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatewaySpec{GatewayPool: "pool"}}
 	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
@@ -32,7 +32,7 @@ func served(target string, by ...string) *pb.Target {
 	return t
 }
 
-// session of host h to a target at a gateway, for a time.
+// session returns a session of host h with a target at a gateway, of this age.
 func session(gateway, target string, age time.Duration) *pb.Session {
 	return &pb.Session{Status: &pb.SessionStatus{Gateway: gateway, Target: target, Host: "h", Initiator: "iqn.h",
 		LoginTime: timestamppb.New(time.Now().Add(-age))}}
@@ -81,7 +81,7 @@ func TestAHostIsStrandedThatHasNoPathButByTheGatewayThatGoes(t *testing.T) {
 	}
 }
 
-// register is a control plane with a target and sessions, of which a page has one.
+// register is a control plane with a target and sessions, with one session on each page.
 type register struct {
 	pb.TargetServiceClient
 	pb.SessionServiceClient

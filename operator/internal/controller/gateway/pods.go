@@ -16,8 +16,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// pods makes the gateway's pod and Services, and replaces a pod that is over, or made of another template and drained.
-// There is one name for all pods of a gateway, so there is never more than one.
+// pods makes the gateway's pod and Services, and replaces a pod that has ended, or that has an old template and is drained. All
+// pods of a gateway have the same name, so there is never more than one.
 func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
 	if err := g.services(ctx, r); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 		}
 		err = g.client.Create(ctx, g.render(r, spread))
 		if apierrors.IsAlreadyExists(err) {
-			return nil // the cache is behind
+			return nil // the cache is out of date
 		}
 		return err
 	case pod.DeletionTimestamp != nil:
@@ -61,7 +61,8 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 	return nil
 }
 
-// inPool says that a gateway's pool is there: without it the pod would run, and the control plane take it from nobody.
+// inPool reports an error if the gateway's pool does not exist: its pod would run, and the control plane would refuse the
+// gateway.
 func (g *gateways) inPool(ctx context.Context, r *v1alpha1.Gateway) error {
 	err := g.client.Get(ctx, types.NamespacedName{Name: r.Spec.GatewayPool}, &v1alpha1.GatewayPool{})
 	if apierrors.IsNotFound(err) {
@@ -71,7 +72,7 @@ func (g *gateways) inPool(ctx context.Context, r *v1alpha1.Gateway) error {
 	return err
 }
 
-// pod returns the gateway's pod, nil where there is none.
+// pod returns the gateway's pod; nil: there is none.
 func (g *gateways) pod(ctx context.Context, r *v1alpha1.Gateway) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := g.client.Get(ctx, types.NamespacedName{Namespace: g.Namespace, Name: r.Name}, pod)
@@ -81,7 +82,7 @@ func (g *gateways) pod(ctx context.Context, r *v1alpha1.Gateway) (*corev1.Pod, e
 	return pod, err
 }
 
-// note tells in the status where the gateway runs; its node's news are its own from then on.
+// note records in the status where the gateway runs. From then on, changes of that node reconcile it.
 func note(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	r.Status.Pod, r.Status.Node, r.Status.Template = "", "", ""
 	if pod != nil && pod.DeletionTimestamp == nil {
@@ -99,12 +100,12 @@ func owned(object client.Object, r *v1alpha1.Gateway) bool {
 	return false
 }
 
-// outdated says that a pod was made of another template than the gateway has now.
+// outdated reports whether a pod was made from another template than the gateway has now.
 func outdated(r *v1alpha1.Gateway, pod *corev1.Pod) bool {
 	return pod.Annotations[annotationTemplate] != Digest(&r.Spec)
 }
 
-// serves says that a pod's container has started at some time: a gateway may have sessions, whether it is well or not.
+// serves reports whether a pod's container has ever started: the gateway may have sessions, even if it is not ready.
 func serves(pod *corev1.Pod) bool {
 	for _, container := range pod.Status.ContainerStatuses {
 		if container.State.Running != nil || container.LastTerminationState.Terminated != nil {
@@ -114,12 +115,12 @@ func serves(pod *corev1.Pod) bool {
 	return false
 }
 
-// deletePod deletes this pod and no other that has its name meanwhile.
+// deletePod deletes this pod, and no later one of the same name.
 func (g *gateways) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(g.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
 
-// waitsFor says what a gateway that has never run waits for.
+// waitsFor returns what a gateway that has never run waits for.
 func waitsFor(pod *corev1.Pod) error {
 	if pod == nil {
 		return mirror.Problemf("PodPending", "its pod is being made")
@@ -130,7 +131,7 @@ func waitsFor(pod *corev1.Pod) error {
 	return mirror.Problemf("PodPending", "pod %s has no node or no address yet", pod.Name)
 }
 
-// trouble is what Kubernetes says of a pod that does not run; empty: nothing.
+// trouble returns Kubernetes' message about a pod that does not run; empty: none.
 func trouble(pod *corev1.Pod) string {
 	for _, container := range pod.Status.ContainerStatuses {
 		if waiting := container.State.Waiting; waiting != nil {
@@ -145,7 +146,7 @@ func trouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// nodeChanged lets through what changes addresses and switches: the node's own addresses, its annotations and labels.
+// nodeChanged passes changes that can affect addresses and switches: the node's addresses, annotations and labels.
 var nodeChanged = predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		from, _ := e.ObjectOld.(*corev1.Node)

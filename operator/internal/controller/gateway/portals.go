@@ -17,7 +17,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// place is where a gateway runs and what its addresses are.
+// place is a gateway's node and its addresses.
 type place struct {
 	node       string
 	portals    []*pb.Portal
@@ -26,7 +26,7 @@ type place struct {
 
 const reasonNoAddress = "NoAddress"
 
-// place finds the addresses of a gateway; nil where its pod does not have them yet.
+// place returns the addresses of a gateway; nil if its pod does not have them yet.
 func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Pod) (*place, error) {
 	if pod == nil || pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.P
 	return at, nil
 }
 
-// portal finds where one portal listens and what hosts are told of it; nil: not known yet.
+// portal returns the listen and advertised addresses of one portal; nil: not known yet.
 func (g *gateways) portal(ctx context.Context, r *v1alpha1.Gateway, wanted v1alpha1.PortalTemplate, pod *corev1.Pod, node *corev1.Node,
 ) (*pb.Portal, error) {
 	switch r.Spec.Template.Network {
@@ -96,8 +96,8 @@ func internalAddress(node *corev1.Node) string {
 	return ""
 }
 
-// nodeAddress is a node's address on a fabric: the one it is annotated with, or one it has in the fabric's subnets, or, where the
-// fabric has none, its internal one.
+// nodeAddress returns a node's address on a fabric: the annotated one, else one in the fabric's subnets, else, if the fabric has
+// none, the node's internal address.
 func (g *gateways) nodeAddress(ctx context.Context, node *corev1.Node, name string) (string, error) {
 	if address := node.Annotations[v1alpha1.AnnotationListen+name]; address != "" {
 		return address, nil
@@ -129,13 +129,13 @@ func (g *gateways) nodeAddress(ctx context.Context, node *corev1.Node, name stri
 		strings.Join(fabric.Spec.Subnets, ", "), v1alpha1.AnnotationListen, name)
 }
 
-// annotationNetworks asks Multus for networks, annotationNetworkStatus is its answer.
+// annotationNetworks requests networks from Multus; annotationNetworkStatus has its answer.
 const (
 	annotationNetworks      = "k8s.v1.cni.cncf.io/networks"
 	annotationNetworkStatus = "k8s.v1.cni.cncf.io/network-status"
 )
 
-// attached is a pod's address on a network that Multus has attached; empty: not known yet.
+// attached returns a pod's address on a network that Multus has attached; empty: not known yet.
 func attached(pod *corev1.Pod, namespace, attachment string) (string, error) {
 	text := pod.Annotations[annotationNetworkStatus]
 	if text == "" {

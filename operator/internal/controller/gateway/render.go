@@ -13,10 +13,10 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// annotationTemplate on a pod says what it was made of.
+// annotationTemplate on a pod has the digest of the template from which it was made.
 const annotationTemplate = "sluice.dev/template"
 
-// Places inside a gateway's container.
+// Paths inside a gateway's container.
 const (
 	statePath = "/var/lib/sluice"
 	// The gateway's default for --device-records, on the node.
@@ -27,11 +27,11 @@ const (
 // ownerReads is the mode of secret files: r--------.
 const ownerReads int32 = 0o400
 
-// endGrace is how long a gateway has to hand its volumes over (R7), to ask its initiators to log out and to finish what is in
-// flight, in seconds. Each step has a bound of its own; together they take up to 20 s.
+// endGrace is the time, in seconds, in which a gateway must hand over its volumes (R7), ask its initiators to log out, and
+// complete commands in flight. Each step has a separate bound; together they take up to 20 s.
 const endGrace int64 = 30
 
-// Digest names what a gateway's pod is made of: another name, another pod.
+// Digest returns a digest of everything from which a gateway's pod is made: if it changes, the pod is replaced.
 func Digest(spec *v1alpha1.GatewaySpec) string {
 	made, err := json.Marshal([]any{spec.Template, spec.Portals, spec.Node})
 	if err != nil {
@@ -41,7 +41,7 @@ func Digest(spec *v1alpha1.GatewaySpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// render makes the gateway's pod, spread as its pool's gateways are.
+// render returns the gateway's pod, with the spread constraints of its pool.
 func (g *gateways) render(r *v1alpha1.Gateway, spread []corev1.TopologySpreadConstraint) *corev1.Pod {
 	template := &r.Spec.Template
 	pod := &corev1.Pod{
@@ -64,7 +64,7 @@ func (g *gateways) render(r *v1alpha1.Gateway, spread []corev1.TopologySpreadCon
 			Containers: []corev1.Container{g.container(r)},
 		},
 	}
-	if user := runsAs(template); user != 0 { // its key and its state directory are the group's
+	if user := runsAs(template); user != 0 { // its key and its state directory belong to the group
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
 	if pod.Spec.HostNetwork {
@@ -111,8 +111,8 @@ func (g *gateways) container(r *v1alpha1.Gateway) corev1.Container {
 	return container
 }
 
-// security takes away what a gateway does not need. As root it may lock memory beyond the limit of the container runtime; another user
-// has no capability at all, since an added one reaches root's processes only.
+// security removes the privileges that a gateway does not need. As root it may lock memory beyond the limit of the container
+// runtime. Another user has no capability, because an added capability is effective for root only.
 func (g *gateways) security(template *v1alpha1.GatewayTemplate) *corev1.SecurityContext {
 	context := &corev1.SecurityContext{SeccompProfile: g.filter(template), ReadOnlyRootFilesystem: new(true)}
 	if template.BlockDevices {
@@ -140,10 +140,10 @@ func (g *gateways) filter(template *v1alpha1.GatewayTemplate) *corev1.SeccompPro
 	return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
 }
 
-// nobody is the user of gateways that need no file of the node.
-const nobody int64 = 65532
+// unprivilegedUser is the user of gateways that need no file of the node.
+const unprivilegedUser int64 = 65532
 
-// runsAs is the user id of a gateway: a node's directories and devices are root's unless the pool says otherwise.
+// runsAs returns the user id of a gateway: the node's directories and devices belong to root unless the pool names another user.
 func runsAs(template *v1alpha1.GatewayTemplate) int64 {
 	switch {
 	case template.BlockDevices:
@@ -153,10 +153,11 @@ func runsAs(template *v1alpha1.GatewayTemplate) int64 {
 	case len(template.LocalDirectories) > 0:
 		return 0
 	}
-	return nobody
+	return unprivilegedUser
 }
 
-// apart keeps gateways of a pool on different nodes: on one they fail together, and on the host network take each other's ports.
+// apart keeps gateways of a pool on different nodes: on one node they would fail together, and compete for ports on the host
+// network.
 func (g *gateways) apart(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	term := corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
@@ -172,14 +173,15 @@ func (g *gateways) apart(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: affinity}
 }
 
-// pin keeps a pod on a node, by the scheduler: the node's taints and its being cordoned count.
+// pin keeps a pod on a node through the scheduler, so that the node's taints and cordon are respected.
 func pin(pod *corev1.Pod, node string) {
 	pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
 			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 		}}}},
 	}}
-	// Who takes a local volume's lock over may have to kill the process that holds it (R2): they have to see each other.
+	// A gateway that takes over a local volume's lock may have to kill the process that holds it (R2), so gateways must see each
+	// other's processes.
 	pod.Spec.HostPID = true
 }
 
@@ -189,10 +191,10 @@ func (g *gateways) volumes(r *v1alpha1.Gateway, pod *corev1.Pod) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: from})
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
 	}
-	// Reservations are the control plane's and stand beside the data: nothing here has to outlive the pod.
+	// The control plane stores reservations, and records are beside the data: nothing here must outlive the pod.
 	add("state", statePath, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
 	if !g.Insecure {
-		// A gateway refuses a key that others than its owner can read.
+		// A gateway refuses a key that other users can read.
 		add("tls", tlsPath, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: secretName(r.Name), DefaultMode: new(ownerReads)}}, true)
 	}
@@ -203,7 +205,7 @@ func (g *gateways) volumes(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	}
 	if r.Spec.Template.BlockDevices {
 		add("devices", "/dev", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev", Type: &directory}}, false)
-		// What is known beside volumes on devices outlives the pod, and all gateways of the node share it.
+		// The records of volumes on devices outlive the pod, and all gateways of the node share them.
 		made := corev1.HostPathDirectoryOrCreate
 		add("device-records", deviceRecordsPath, corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: deviceRecordsPath, Type: &made}}, false)

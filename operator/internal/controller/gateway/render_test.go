@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// A gateway does not start with a key that others can read.
+// A gateway does not start with a key that other users can read.
 func TestAGatewaysKeyIsReadableByItsOwnerAlone(t *testing.T) {
 	g := &gateways{Options: Options{Namespace: "sluice-system", ControlPlane: []string{"controlplane:7460"}}}
 	pod := g.render(&v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{Name: "gateways-0"}}, nil)
@@ -28,7 +28,7 @@ func TestAGatewaysKeyIsReadableByItsOwnerAlone(t *testing.T) {
 	t.Error("no Secret is mounted")
 }
 
-// Whoever is killed before it has handed its volumes over makes a failover of what was to be a move (R7).
+// If a gateway is killed before it has handed over its volumes, a planned move becomes a failover (R7).
 func TestAGatewaysPodHasTimeForAGracefulEnd(t *testing.T) {
 	limits, err := os.ReadFile("../../../../gateway/src/base/limits.h")
 	if err != nil {
@@ -42,8 +42,8 @@ func TestAGatewaysPodHasTimeForAGracefulEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Half the bound for volumes (gateway/src/main.cc), all of it for sessions, 2 s for media, 3 s for Ceph; and as long again
-	// as one of these for what has no bound, as the end of the process.
+	// Half the bound for volumes (gateway/src/main.cc), all of it for sessions, 2 s for media, 3 s for Ceph, and 5 s for steps
+	// without a bound, such as the end of the process.
 	needed := seconds/2 + seconds + 2 + 3 + 5
 	grace := (&gateways{}).render(&v1alpha1.Gateway{}, nil).Spec.TerminationGracePeriodSeconds
 	if grace == nil {
@@ -81,7 +81,7 @@ func TestAGatewayRunsAsRootOnlyWhereItsFilesAreTheNodes(t *testing.T) {
 		if is.RunAsNonRoot == nil || !*is.RunAsNonRoot || is.RunAsUser == nil || *is.RunAsUser != one.user || len(is.Capabilities.Add) > 0 {
 			t.Errorf("%s: %v", what, is)
 		}
-		// The kubelet gives the group the key (0440) and the state directory.
+		// The kubelet makes the key (0440) and the state directory accessible to the group.
 		if pod.Spec.SecurityContext == nil || *pod.Spec.SecurityContext.FSGroup != one.user || *is.RunAsGroup != one.user {
 			t.Errorf("%s: group of the pod: %v", what, pod.Spec.SecurityContext)
 		}
@@ -112,7 +112,7 @@ func TestAGatewayHasAFilterAReadOnlyRootAndNoCapabilityThatItNeedsNot(t *testing
 	}
 }
 
-// The digest decides whether a pod is replaced: an upgrade of the operator alone replaces none.
+// The digest decides whether a pod is replaced: an upgrade of the operator alone must replace none.
 func TestAFieldThatIsNotSetLeavesTheDigestAsItWas(t *testing.T) {
 	if is := Digest(&v1alpha1.GatewaySpec{}); is != "294db2bd98d7cb03" {
 		t.Errorf("the digest of an empty spec is %s", is)

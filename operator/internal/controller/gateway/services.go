@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/operator/convert"
 )
 
-// services makes one Service for each portal of the gateway. One for several gateways would send a host's path to whichever it
-// likes, and multipath would fail over from a gateway to itself.
+// services makes one Service for each portal of the gateway. A Service for several gateways would send a host's path to any of
+// them, and multipath would fail over from a gateway to itself.
 func (g *gateways) services(ctx context.Context, r *v1alpha1.Gateway) error {
 	if r.Spec.Template.Network != v1alpha1.NetworkLoadBalancer {
 		return nil
@@ -35,10 +35,10 @@ func (g *gateways) services(ctx context.Context, r *v1alpha1.Gateway) error {
 				service.Annotations[key] = value
 			}
 			service.Spec.Type = corev1.ServiceTypeLoadBalancer
-			if service.CreationTimestamp.IsZero() { // immutable later on
+			if service.CreationTimestamp.IsZero() { // it is immutable later
 				service.Spec.LoadBalancerClass = portal.LoadBalancerClass
 			}
-			// Only the node that the gateway is on answers: no second hop, and hosts' own addresses are seen.
+			// Only the gateway's own node answers: this avoids a second hop and preserves the hosts' addresses.
 			service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 			service.Spec.Selector = map[string]string{v1alpha1.LabelGateway: r.Name}
 			var nodePort int32
@@ -57,13 +57,13 @@ func (g *gateways) services(ctx context.Context, r *v1alpha1.Gateway) error {
 	return nil
 }
 
-// serviceName has room for fabrics of any name: a Service's has at most 63 characters.
+// serviceName returns a name that fits fabrics of any name: a Service's name has at most 63 characters.
 func serviceName(gateway, fabric string) string {
 	sum := sha256.Sum256([]byte(fabric))
 	return gateway + "-" + hex.EncodeToString(sum[:3])
 }
 
-// balanced is what hosts are told of a portal behind a load balancer; empty: it has no address yet.
+// balanced returns the address of a portal behind a load balancer, for hosts; empty: it has none yet.
 func (g *gateways) balanced(ctx context.Context, r *v1alpha1.Gateway, portal v1alpha1.PortalTemplate) (string, error) {
 	service := &corev1.Service{}
 	name := types.NamespacedName{Namespace: g.Namespace, Name: serviceName(r.Name, portal.Fabric)}

@@ -12,15 +12,15 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// reasonDrainBlocked is the control plane's: what is left on a gateway has nowhere to go.
+// reasonDrainBlocked is a reason of the control plane: what remains on a gateway has no destination.
 const reasonDrainBlocked = "DrainBlocked"
 
-// spare says that the gateway's pod may go for a while, though the gateway is not drained: whatever can move has moved, it owns no
-// volume, every target that it exports is served by another gateway, too, and hosts have had time to come back to a gateway that was
-// away meanwhile. rollout.ignoreRedundancy makes do without these.
+// spare reports whether the gateway's pod may end for a while although the gateway is not drained. Everything that can move has
+// moved; it owns no volume; another gateway also serves every target that it exports; and hosts have had time to return to a
+// gateway that was away meanwhile. rollout.ignoreRedundancy waives these conditions.
 func (g *gateways) spare(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) (bool, error) {
 	if !drainBlocked(have) {
-		return false, nil // its drain is under way
+		return false, nil // its drain is in progress
 	}
 	pool := &v1alpha1.GatewayPool{}
 	if err := g.client.Get(ctx, types.NamespacedName{Name: r.Spec.GatewayPool}, pool); client.IgnoreNotFound(err) != nil {
@@ -51,7 +51,7 @@ func drainBlocked(have *pb.Gateway) bool {
 	})
 }
 
-// onlyOne says that a gateway exports a target and no other one that serves does.
+// onlyOne reports whether a gateway exports a target that no other serving gateway exports.
 func (g *gateways) onlyOne(ctx context.Context, name string, target *pb.Target) (bool, error) {
 	exports := false
 	for _, path := range target.GetStatus().GetPaths() {

@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// That paths alone are spared only while another gateway serves is seen with real ones, in operator/test.
+// operator/test covers, with real gateways, that a gateway with paths alone is expendable only while another one serves.
 func TestAGatewayThatOwnsAVolumeIsSparedOnlyWhereRedundancyIsIgnored(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

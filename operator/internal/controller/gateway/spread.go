@@ -12,13 +12,13 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// switchOf a fabric that a node is attached to, by its label, else by its annotation; empty: not known.
+// switchOf returns the switch of a fabric to which a node is attached, from its label, else its annotation; empty: not known.
 func switchOf(node *corev1.Node, fabric string) string {
 	return cmp.Or(node.Labels[v1alpha1.LabelSwitch+fabric], node.Annotations[v1alpha1.AnnotationSwitch+fabric])
 }
 
-// spread says over what a gateway's pool is spread: the switches of each of its fabrics, and zones, as far as nodes are labelled
-// with them. That gateways are on different nodes is render's.
+// spread returns the domains over which a gateway's pool is spread: the switches of each of its fabrics, and zones, as far as
+// nodes have the labels. render puts gateways on different nodes.
 func (g *gateways) spread(ctx context.Context, r *v1alpha1.Gateway) ([]corev1.TopologySpreadConstraint, error) {
 	if r.Spec.Node != "" {
 		return nil, nil // it has no choice
@@ -41,8 +41,8 @@ func (g *gateways) spread(ctx context.Context, r *v1alpha1.Gateway) ([]corev1.To
 	return all, nil
 }
 
-// together are the first of the keys that some node has all of. The scheduler leaves a node out of account that lacks one of
-// the keys it is asked for: with a key that no node has it would spread nothing.
+// together returns the first keys of which some node has all. The scheduler ignores a node that lacks one of the keys of a
+// constraint: with a key that no node has, nothing would be spread.
 func together(keys []string, nodes []corev1.Node) []string {
 	var taken []string
 	for _, key := range keys {

@@ -25,7 +25,7 @@ func labelled(name string, labels ...string) *corev1.Node {
 	return node
 }
 
-// spreadOver are the keys that a gateway with portals on red, blue and one more fabric is spread by.
+// spreadOver returns the keys over which a gateway with portals on red, blue and one more fabric is spread.
 func spreadOver(t *testing.T, r *v1alpha1.Gateway, nodes ...*corev1.Node) []string {
 	t.Helper()
 	made := fake.NewClientBuilder()
@@ -61,7 +61,7 @@ func TestGatewaysAreSpreadOverTheSwitchesAndZonesThatNodesAreLabelledWith(t *tes
 		"zones alone":       {[]*corev1.Node{labelled("a", zone)}, []string{zone}},
 		"no label":          {[]*corev1.Node{labelled("a")}, nil},
 		"on a part of them": {[]*corev1.Node{labelled("a"), labelled("b", blue)}, []string{blue}},
-		"on different ones": {[]*corev1.Node{labelled("a", red), labelled("b", zone)}, []string{red}}, // both would pass over every node
+		"on different ones": {[]*corev1.Node{labelled("a", red), labelled("b", zone)}, []string{red}}, // both would exclude every node
 	} {
 		t.Run(name, func(t *testing.T) {
 			if keys := spreadOver(t, onFabrics(), c.nodes...); !slices.Equal(keys, c.want) {

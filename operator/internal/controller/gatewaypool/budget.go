@@ -11,9 +11,9 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// budget keeps Kubernetes from evicting a gateway that anything is on. It counts pods that are not drained only, and wants all of
-// them: `kubectl drain` cordons the node, the pool drains its gateway when it is its turn, the pod is no longer counted, and the
-// eviction, which kubectl repeats, goes through.
+// budget prevents Kubernetes from evicting a gateway that is not drained. It counts only pods that are not drained, and requires
+// all of them. `kubectl drain` cordons the node, and the pool drains the gateway when it is that gateway's turn. Then the pod is
+// no longer counted, and the eviction, which kubectl repeats, succeeds.
 func (p *pools) budget(ctx context.Context, r *v1alpha1.GatewayPool) error {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: r.Name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, p.client, budget, func() error {

@@ -1,6 +1,6 @@
 // Package gatewaypool is the controller of GatewayPools. In reading order: controller.go (the phases of a pool), gateways.go
-// (making Gateways), rollout.go (what is taken out of service next, one at a time), gate.go (whether anything may be), hosts.go
-// (who is waited for first), budget.go (what Kubernetes may evict).
+// (making Gateways), rollout.go (which gateway is next taken out of service, one at a time), gate.go (whether one may be),
+// hosts.go (the hosts for which a rollout waits), budget.go (what Kubernetes may evict).
 package gatewaypool
 
 import (
@@ -50,7 +50,7 @@ type pools struct {
 	sessions  pb.SessionServiceClient
 	recorder  events.EventRecorder
 	namespace string
-	// waits are what pools wait for hosts with, a wait for each one's uid.
+	// waits has the state of each pool's wait for hosts, by the pool's uid.
 	waits sync.Map
 }
 
@@ -69,7 +69,7 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace s
 	})
 }
 
-// cordonChanged lets through nodes that come, go, or may (not) take pods.
+// cordonChanged passes nodes that appear, disappear, or change whether they accept pods.
 var cordonChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	from, _ := e.ObjectOld.(*corev1.Node)
 	to, _ := e.ObjectNew.(*corev1.Node)
@@ -93,7 +93,7 @@ func want(_ context.Context, r *v1alpha1.GatewayPool, _ *mirror.SecretReader) (*
 	return &pb.GatewayPool{Spec: convert.GatewayPoolSpec(r)}, nil
 }
 
-// after makes the pool's gateways, then takes at most one step that takes one of them out of service.
+// after makes the pool's gateways, and then takes at most one of them out of service.
 func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
 	r.Status.Selector = v1alpha1.LabelGatewayPool + "=" + r.Name
 	if err := p.budget(ctx, r); err != nil {
@@ -115,7 +115,7 @@ func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 	return cmp.Or(wellness(r), err)
 }
 
-// gateways are the pool's, by ordinal.
+// gateways returns the pool's gateways, by ordinal.
 func (p *pools) gateways(ctx context.Context, r *v1alpha1.GatewayPool) ([]v1alpha1.Gateway, error) {
 	var all v1alpha1.GatewayList
 	if err := p.client.List(ctx, &all); err != nil {
@@ -143,7 +143,7 @@ func count(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) {
 	}
 }
 
-// wellness says whether the pool has the gateways that are wanted.
+// wellness reports whether the pool has the wanted gateways.
 func wellness(r *v1alpha1.GatewayPool) error {
 	if ready, wanted := r.Status.ReadyReplicas, r.Spec.Replicas; ready < wanted {
 		mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionTrue, "FewerGateways",
@@ -154,7 +154,7 @@ func wellness(r *v1alpha1.GatewayPool) error {
 	return nil
 }
 
-// goingAgain is when to look again for targets that are being deleted, of which no watch tells here.
+// goingAgain is the interval for targets that are being deleted, because no watch reports them here.
 const goingAgain = time.Second
 
 // leave deletes the pool's gateways, unless a target still needs them.
@@ -180,8 +180,8 @@ func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 	return nil
 }
 
-// exportNothing says which targets still need the pool. Where none does but those that the CSI driver keeps for volumes to come,
-// these go, and the driver's hosts with them.
+// exportNothing returns which targets still need the pool. If only empty targets of the CSI driver remain, it deletes them, with
+// the driver's unused Hosts.
 func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) error {
 	all, err := gateway.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// blocked says why a gateway must not be taken out of service now; empty: it may. One that does not serve anyway may always.
+// blocked returns why a gateway must not be taken out of service now; empty: it may. A gateway that does not serve may always.
 func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha1.Gateway) (string, error) {
 	if r.Spec.Rollout.IgnoreRedundancy || g.Status.Health == "" || g.Status.Health == "New" {
 		return "", nil
@@ -27,11 +27,11 @@ func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha
 	return "", nil
 }
 
-// lacks says what a target lacks to spare a path. Where it has every path it asks for and is not redundant all the same, what
-// is missing is another switch or node: no order of a rollout mends that, and planned moves do not need it.
+// lacks returns what a target lacks to lose a path. If it has all its wanted paths and is still not redundant, another switch or
+// node is missing. No order of a rollout corrects that, and planned moves do not need it.
 func lacks(t *pb.Target) string {
 	if t.GetSpec().GetPaths() < 2 {
-		return "" // it has none to spare at any time: its user wants it so
+		return "" // its user wants no redundancy
 	}
 	conditions := map[string]*pb.Condition{}
 	for _, c := range t.GetStatus().GetConditions() {

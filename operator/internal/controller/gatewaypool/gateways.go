@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 )
 
-// ordinal is the number at the end of a gateway's name; -1: it has none.
+// ordinal returns the number at the end of a gateway's name; -1: it has none.
 func ordinal(name string) int {
 	if n, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:]); err == nil {
 		return n
@@ -27,8 +27,7 @@ func ordinal(name string) int {
 	return -1
 }
 
-// make makes the Gateways that are missing, under the lowest names that are free. Each lives on, with its number, whatever pods
-// it runs in.
+// make creates the missing Gateways, with the lowest free names. Each keeps its number, regardless of its pods.
 func (p *pools) make(ctx context.Context, r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) error {
 	taken := map[int]bool{}
 	nodes := map[string]bool{}
@@ -67,7 +66,7 @@ func (p *pools) make(ctx context.Context, r *v1alpha1.GatewayPool, gateways []v1
 	return nil
 }
 
-// freeNode is the first node, by name, that the pool's gateways may run on and that has none of them.
+// freeNode returns the first node, by name, on which the pool's gateways may run and none does.
 func (p *pools) freeNode(ctx context.Context, r *v1alpha1.GatewayPool, taken map[string]bool) (string, error) {
 	var all corev1.NodeList
 	if err := p.client.List(ctx, &all, client.MatchingLabelsSelector{

@@ -14,23 +14,23 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 )
 
-// lookForHosts is how often sessions are looked at while hosts are waited for: no watch wakes a pool for them.
+// lookForHosts is the interval at which sessions are read while a pool waits for hosts, because no watch reports them.
 const lookForHosts = 4 * time.Second
 
-// named is how many hosts a message names.
+// named bounds the hosts that a message names.
 const named = 5
 
-// wait is what a rollout knows of hosts that have one path only: which gateway waits for them, since when, and since when each is seen
-// so, by whichever gateway, while all serve. Who had the time that there is, has one path because it wants it so or is not well; it
-// is not waited for at each gateway anew. All this is kept in memory: after a restart of the operator it begins anew, which takes
-// time and no paths.
+// wait is a rollout's state about hosts with only one path: the gateway that waits for them, since when, and since when each host
+// is in this state at any gateway while all serve. A host that has had the full time either wants one path or is not well, and
+// the rollout does not wait for it again at each gateway. The state is in memory: after a restart of the operator the waits start
+// again, which takes time but loses no paths.
 type wait struct {
 	gateway string
 	since   time.Time
 	alone   map[gateway.Use]time.Time
 }
 
-// look brings what is known up to the hosts that have one path only now.
+// look updates the state to the hosts that have only one path now.
 func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time) wait {
 	is := wait{next, now, map[gateway.Use]time.Time{}}
 	if w.gateway == next {
@@ -48,7 +48,8 @@ func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time
 	return is
 }
 
-// until is when the last of these has had its time. Who comes while others are waited for makes it no longer: there might be no end.
+// until returns when the last of these has had its time. A host that appears during the wait does not extend it, because the wait
+// might never end.
 func (w wait) until(uses []gateway.Use) time.Time {
 	var last time.Time
 	for _, of := range uses {
@@ -62,7 +63,8 @@ func (w wait) until(uses []gateway.Use) time.Time {
 	return last.Add(gateway.Patience)
 }
 
-// over are those that have had their time. It begins anew for others when a gateway was away: they may have lost a path to it.
+// over returns the hosts that have had their time. The time of the others starts again after a gateway was away, because they may
+// have lost a path to it.
 func (w wait) over(now time.Time) wait {
 	had := wait{alone: map[gateway.Use]time.Time{}}
 	for of, since := range w.alone {
@@ -73,7 +75,8 @@ func (w wait) over(now time.Time) wait {
 	return had
 }
 
-// endWait ends what a pool waits with and returns it. Whoever goes on with the rollout keeps it, or what is over of it.
+// endWait removes and returns the state of a pool's wait. If the rollout continues, the caller stores it again, or its result of
+// over.
 func (p *pools) endWait(r *v1alpha1.GatewayPool) wait {
 	before, _ := p.waits.LoadAndDelete(r.UID)
 	w, _ := before.(wait)
@@ -82,8 +85,8 @@ func (p *pools) endWait(r *v1alpha1.GatewayPool) wait {
 
 func (p *pools) keepWait(r *v1alpha1.GatewayPool, w wait) { p.waits.Store(r.UID, w) }
 
-// stranded are the hosts that have no path but by one gateway, by gateway. Of one that does not serve there are none: its sessions
-// are over, whatever the register has.
+// stranded returns, by gateway, the hosts whose only path is through that gateway. A gateway that does not serve has none: its
+// sessions have ended, regardless of the register.
 func (p *pools) stranded(ctx context.Context, r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) (map[string][]gateway.Use, error) {
 	if r.Spec.Rollout.IgnoreRedundancy {
 		return nil, nil
@@ -106,12 +109,12 @@ func (p *pools) stranded(ctx context.Context, r *v1alpha1.GatewayPool, gateways 
 	return alone, nil
 }
 
-// waitOrTake takes a step, once there is no host left to wait for that has no path but by its gateway.
+// waitOrTake takes a step once it no longer has to wait for hosts whose only path is through its gateway.
 func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *step, before wait, stranded map[string][]gateway.Use,
 ) error {
 	now := time.Now()
 	w := before.look(next.gateway.Name, stranded, now)
-	p.keepWait(r, w) // also where the step fails: a time that is over stays over
+	p.keepWait(r, w) // also if the step fails: an expired time stays expired
 	alone := stranded[next.gateway.Name]
 	if until := w.until(alone); len(alone) > 0 && now.Before(until) {
 		p.progress(r, "WaitsForHosts", fmt.Sprintf("%s waits, until %s at most, for hosts that have no path by another gateway "+
@@ -133,7 +136,7 @@ func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *s
 	return nil
 }
 
-// list names hosts, as many as a message has room for.
+// list names hosts, as many as fit into a message.
 func list(uses []gateway.Use) string {
 	var lines []string
 	for _, of := range uses {

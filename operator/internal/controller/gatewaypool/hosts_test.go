@@ -27,7 +27,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// rollout is a pool of two gateways in the middle of one: a has the new template, b is next. Both export a target to one host.
+// rollout is a pool of two gateways during a rollout: the first has the new template, the second is next. Both export a target to
+// one host.
 type rollout struct {
 	pb.TargetServiceClient
 	pb.SessionServiceClient
@@ -36,8 +37,8 @@ type rollout struct {
 	pool     *v1alpha1.GatewayPool
 	events   *events.FakeRecorder
 	sessions []*pb.Session
-	failure  error // what sessions are asked for with
-	lacking  bool  // the target has one of its two paths only
+	failure  error // the error of the call for sessions
+	lacking  bool  // the target has only one of its two paths
 }
 
 func (o *rollout) ListTargets(context.Context, *pb.ListTargetsRequest, ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
@@ -57,7 +58,7 @@ func (o *rollout) ListSessions(context.Context, *pb.ListSessionsRequest, ...grpc
 	return &pb.ListSessionsResponse{Sessions: o.sessions}, o.failure
 }
 
-// login of the host at a gateway.
+// login logs the host in at a gateway.
 func (o *rollout) login(gateway string) { o.loginOf("iqn.web", gateway) }
 
 func (o *rollout) loginOf(initiator, gateway string) {
@@ -65,12 +66,12 @@ func (o *rollout) loginOf(initiator, gateway string) {
 		Initiator: initiator, LoginTime: timestamppb.Now()}})
 }
 
-// logout of everybody at a gateway.
+// logout ends all sessions at a gateway.
 func (o *rollout) logout(gateway string) {
 	o.sessions = slices.DeleteFunc(o.sessions, func(s *pb.Session) bool { return s.GetStatus().GetGateway() == gateway })
 }
 
-// change changes a gateway, which is ready from now on if it was not.
+// change changes a gateway, and sets the time of its readiness if that changes.
 func (o *rollout) change(name, image string, ready metav1.ConditionStatus) {
 	o.t.Helper()
 	g := &v1alpha1.Gateway{}
@@ -85,7 +86,7 @@ func (o *rollout) change(name, image string, ready metav1.ConditionStatus) {
 	}
 }
 
-// replaced has the first gateway taken, that being what is next, away for a while, and back.
+// replaced takes the first gateway, which is next, out of service for a while, and returns it.
 func (o *rollout) replaced(after time.Duration) {
 	o.t.Helper()
 	first := &v1alpha1.Gateway{}
@@ -125,7 +126,7 @@ func halfWay(t *testing.T, how v1alpha1.Rollout) *rollout {
 	return o
 }
 
-// look is a look of the controller at the pool. It returns whether the next gateway was taken, and what Progressing tells.
+// look reconciles the pool once. It returns whether the next gateway was taken, and the condition Progressing.
 func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
 	o.t.Helper()
 	gateways, err := o.pools.gateways(o.t.Context(), o.pool)
@@ -141,7 +142,7 @@ func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
 	return next.Spec.Template.Image == "sluice:2", told, err
 }
 
-// waits sees that the pool waits for the host, and says so.
+// waits asserts that the pool waits for the host, and reports that.
 func (o *rollout) waits(when string) {
 	o.t.Helper()
 	taken, told, err := o.look()
@@ -152,7 +153,7 @@ func (o *rollout) waits(when string) {
 	}
 }
 
-// goesOn sees that the next gateway is taken, and which Event tells of it; empty: none.
+// goesOn asserts that the next gateway is taken, and which Event reports it; empty: none.
 func (o *rollout) goesOn(when, event string) {
 	o.t.Helper()
 	if taken, told, err := o.look(); !taken || err != nil || told.Reason != "InProgress" {
@@ -192,18 +193,19 @@ func TestARolloutGoesOnWithoutAHostThatHasOnePathOnlyAndNamesIt(t *testing.T) {
 	})
 }
 
-// A host may have an initiator for each of its adapters, with one path each: nobody here knows that these belong together.
+// A host may have an initiator for each of its adapters, with one path each: the operator does not know that these belong
+// together.
 func TestInitiatorsThatHaveOnePathEachAreWaitedForOnceAndNotAtEachGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
-		o.change("pool-0", "sluice:1", metav1.ConditionTrue) // a rollout that has yet to begin
+		o.change("pool-0", "sluice:1", metav1.ConditionTrue) // a rollout that has not begun
 		o.loginOf("iqn.other", "pool-0")
 		if taken, told, err := o.look(); taken || told.Reason != "WaitsForHosts" || !strings.Contains(told.Message, "(iqn.other)") {
 			t.Fatalf("taken %v, %v, %+v", taken, err, told)
 		}
 		time.Sleep(gateway.Patience)
 		o.replaced(20 * time.Second)
-		<-o.events.Events // of the first one
+		<-o.events.Events // the event of the first one
 		o.loginOf("iqn.other", "pool-0")
 		o.goesOn("with the second gateway at once", "HostsLosePath giving gateway pool-1 the new template: hosts are not waited for any "+
 			"longer that have no path by another gateway: host shop.web (iqn.web) on target shop.t")
@@ -219,7 +221,7 @@ func TestWhoLosesAPathToAGatewayIsWaitedForThoughOthersWereAtTheGatewayBefore(t 
 		time.Sleep(time.Minute)
 		_, _, _ = o.look()
 		time.Sleep(gateway.Patience)
-		o.replaced(gateway.Patience) // for as long as it is away nobody's time passes
+		o.replaced(gateway.Patience) // the time of no host runs while it is away
 		<-o.events.Events
 		o.waits("when its other path is gone")
 		time.Sleep(gateway.Patience - time.Second)
@@ -307,7 +309,7 @@ func TestATimeThatIsOverStaysOverWhereAStepFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gateways[1].ResourceVersion = "1" // the cache is behind
+		gateways[1].ResourceVersion = "1" // the cache is out of date
 		if err := o.pools.rollOut(t.Context(), o.pool, gateways); !apierrors.IsConflict(err) {
 			t.Errorf("taken by a version that was replaced: %v", err)
 		}

@@ -17,14 +17,14 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 )
 
-// step takes one gateway out of service, for a while or for ever.
+// step takes one gateway out of service, temporarily or permanently.
 type step struct {
 	gateway *v1alpha1.Gateway
 	why     string
 	take    func(context.Context) error
 }
 
-// rollOut takes the next step, if there is one and it may be taken, and tells what is under way.
+// rollOut takes the next step, if there is one and it is allowed, and reports the progress.
 func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) error {
 	cordoned, err := p.cordoned(ctx, gateways)
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		return err
 	} else if why != "" {
 		p.keepWait(r, before.over(time.Now()))
-		// Soon: no watch tells here of targets, and what they lack may be there in a moment.
+		// The pool is reconciled soon again, because no watch reports targets here, and their state may change at any time.
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
 			Progressing: "WaitsForRedundancy", Wait: lookForHosts}
 	}
@@ -71,8 +71,8 @@ func (p *pools) progress(r *v1alpha1.GatewayPool, reason, message string) {
 	mirror.Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message, r.Generation)
 }
 
-// next is what to do next: fewer gateways, then nodes that shall be empty, then a new template; of those with an old one, first
-// the ones that do not serve anyway, so that a template that does not work can be mended.
+// next returns the next step: fewer gateways, then nodes that must be emptied, then a new template. Among gateways with an old
+// template, those that do not serve come first, so that a template that does not work can be corrected.
 func (p *pools) next(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, cordoned map[string]bool) *step {
 	if surplus := len(gateways) - int(r.Spec.Replicas); surplus > 0 {
 		last := &gateways[len(gateways)-1]
@@ -110,7 +110,7 @@ func (p *pools) change(ctx context.Context, g *v1alpha1.Gateway, how func()) err
 	return p.client.Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// cordoned are the gateways whose pod runs on a node that shall take no pods.
+// cordoned returns the gateways whose pod runs on a node that accepts no pods.
 func (p *pools) cordoned(ctx context.Context, gateways []v1alpha1.Gateway) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, g := range gateways {
@@ -126,7 +126,7 @@ func (p *pools) cordoned(ctx context.Context, gateways []v1alpha1.Gateway) (map[
 	return found, nil
 }
 
-// backInService takes back what was set for a node's sake, once the gateway runs on one that takes pods.
+// backInService clears maintenance once the gateway runs on a node that accepts pods.
 func (p *pools) backInService(ctx context.Context, gateways []v1alpha1.Gateway, cordoned map[string]bool) error {
 	for i := range gateways {
 		g := &gateways[i]
@@ -139,7 +139,7 @@ func (p *pools) backInService(ctx context.Context, gateways []v1alpha1.Gateway, 
 	return nil
 }
 
-// outOfService says which gateway is out of service already; empty: none but the one that is next.
+// outOfService returns the gateway that is already out of service; empty: none except the next one.
 func outOfService(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, next *step) string {
 	for i := range gateways {
 		g := &gateways[i]
@@ -168,15 +168,15 @@ func condition(g *v1alpha1.Gateway) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Message: "it is being made"}
 }
 
-// well says that a gateway serves.
+// well reports whether a gateway serves.
 func well(g *v1alpha1.Gateway) bool {
 	return g.DeletionTimestamp == nil && condition(g).Status == metav1.ConditionTrue
 }
 
-// updated says that a gateway has been given the pool's template.
+// updated reports whether a gateway has the pool's template.
 func updated(r *v1alpha1.GatewayPool, g *v1alpha1.Gateway) bool {
 	return equality.Semantic.DeepEqual(g.Spec.Template, r.Spec.Template) && equality.Semantic.DeepEqual(g.Spec.Portals, r.Spec.Portals)
 }
 
-// current says that a gateway's pod is made of the template that the gateway has.
+// current reports whether a gateway's pod was made from the gateway's template.
 func current(g *v1alpha1.Gateway) bool { return g.Status.Template == gateway.Digest(&g.Spec) }

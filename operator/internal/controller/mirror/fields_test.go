@@ -14,7 +14,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// elsewhere says where a resource has what the control plane has under this name; or, after a dash, why it has it nowhere.
+// elsewhere has the field of a resource for a field of the control plane with another name; or, after a dash, why there is none.
 var elsewhere = map[string]string{
 	"ChapCredentials.password":         "secretRef",
 	"ChapCredentials.password_set":     "- the Secret is there or not",
@@ -37,17 +37,17 @@ var elsewhere = map[string]string{
 	"VolumeStatus.requested_move":      "- the condition Progressing tells of it",
 }
 
-// impossible are values of an enumeration that the control plane refuses in this field.
+// impossible has values of an enumeration that the control plane refuses in a field.
 var impossible = map[string]string{"SnapshotSpec.reclaim_policy": "Trash"}
 
-// schema is the part of a CRD's that tells fields and their possible values.
+// schema is the part of a CRD's schema with fields and their possible values.
 type schema struct {
 	Properties map[string]schema `json:"properties"`
 	Items      *schema           `json:"items"`
 	Enum       []any             `json:"enum"`
 }
 
-// field finds one by its name in the protocol: as it is in JSON, whatever the case of its letters (naa is NAA in Go).
+// field returns a field by its name in the protocol, compared as JSON without regard to case (naa is NAA in Go).
 func (s schema) field(name string) (schema, bool) {
 	for have, is := range s.Properties {
 		if strings.EqualFold(have, name) {

@@ -29,8 +29,8 @@ var watchConnected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(watchConnected) }
 
-// Follow calls a function with the name of each object that changes, until the context ends. After a broken stream it continues after the
-// last change; if the control plane does not know that version any more, it calls the function for all objects.
+// Follow calls a function with the name of each object that changes, until the context ends. After a broken stream it continues
+// after the last change. If the control plane does not have that version any more, it calls the function for all objects.
 func (n Noun[P]) Follow(ctx context.Context, changed func(name string)) {
 	var version int64
 	pause := watchAgainFirst
@@ -51,7 +51,7 @@ func (n Noun[P]) Follow(ctx context.Context, changed func(name string)) {
 		if err != nil {
 			problem = Explain(err).Message
 		}
-		level := 1 // a watch ends now and then; why it does not begin is logged at the default level, once
+		level := 1 // a watch ends from time to time; the first failure to start one is logged at the default level
 		if !heard && problem != last {
 			level, last = 0, problem
 		}

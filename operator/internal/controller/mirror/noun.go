@@ -30,7 +30,7 @@ type Noun[P Object] struct {
 	Update func(ctx context.Context, object P) (P, error)
 	// Delete requests the deletion of the object with this uid. The deletion is complete when Get returns NotFound.
 	Delete func(ctx context.Context, name, uid string) (P, error)
-	// Watch begins with the present objects if the version is 0. The function that it returns waits for the next change.
+	// Watch begins with the present objects if the version is 0. The returned function waits for the next change.
 	Watch func(ctx context.Context, version int64) (func() (Change[P], error), error)
 }
 
@@ -38,7 +38,7 @@ func only(uid string) *pb.DeleteOptions { return &pb.DeleteOptions{Uid: uid} }
 
 func after(version int64) *pb.WatchOptions { return &pb.WatchOptions{ResourceVersion: version} }
 
-// changes turns a stream of responses into one of changes.
+// changes converts a stream of responses to a stream of changes.
 func changes[R any, P Object](stream grpc.ServerStreamingClient[R], err error, read func(*R) Change[P],
 ) (func() (Change[P], error), error) {
 	if err != nil {

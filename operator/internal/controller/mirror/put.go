@@ -11,13 +11,13 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Reasons of the condition Ready that come from here.
+// Reasons of the condition Ready that this package sets.
 const (
 	ReasonNameTaken = "NameTaken"
 	ReasonLost      = "Lost"
 )
 
-// put brings the object to what is wanted: creates it, updates it, or leaves it alone where it is that already.
+// put creates or updates the object, unless it already equals the wanted one.
 func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions string) (P, error) {
 	proto.Merge(metaOf(want), meta(r))
 	was := r.Common().ControlPlane
@@ -31,11 +31,11 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 			return have, err
 		}
 		m.tell(r, corev1.EventTypeNormal, "Created", "made in the control plane as "+made.GetMeta().GetName())
-		m.told(r, made, versions)
+		m.recordSent(r, made, versions)
 		return made, nil
 	}
 	if err := m.own(r, have); err != nil {
-		var none P // it is somebody else's: nothing of it is shown
+		var none P // it belongs to another resource: nothing of it is shown
 		return none, err
 	}
 	if have.GetMeta().GetDeleteTime() != nil {
@@ -43,10 +43,10 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 			m.Noun.Kind, Name(r))
 	}
 	if !m.differs(r, have, want, versions) {
-		m.told(r, have, versions)
+		m.recordSent(r, have, versions)
 		return have, nil
 	}
-	labels := maps.Clone(have.GetMeta().GetLabels()) // others may have set some of theirs
+	labels := maps.Clone(have.GetMeta().GetLabels()) // others may have set labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
@@ -60,11 +60,12 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 	if was != nil && r.Common().ObservedGeneration == r.GetGeneration() {
 		m.tell(r, corev1.EventTypeNormal, "Repaired", "the control plane's object was not as this resource says; it is again")
 	}
-	m.told(r, changed, versions)
+	m.recordSent(r, changed, versions)
 	return changed, nil
 }
 
-// own says that the object is this resource's: by the uid it carries, or because the user names its uid for adoption.
+// own returns an error unless the object belongs to this resource: it has the resource's uid, or the user names its uid for
+// adoption.
 func (m *Mirror[R, P]) own(r R, have P) error {
 	head := have.GetMeta()
 	if head.GetLabels()[labelUID] == string(r.GetUID()) {
@@ -89,8 +90,8 @@ func (m *Mirror[R, P]) own(r R, have P) error {
 		v1alpha1.AnnotationAdopt, head.GetUid())
 }
 
-// differs says that the object is not as wanted. Secrets cannot be read back: they are given again when their Secrets have
-// changed, or when somebody else has changed the object.
+// differs reports whether the object is not as wanted. Secrets cannot be read back: they are sent again if their Secrets have
+// changed, or if another client has changed the object.
 func (m *Mirror[R, P]) differs(r R, have, want P, versions string) bool {
 	for key, value := range want.GetMeta().GetLabels() {
 		if have.GetMeta().GetLabels()[key] != value {
@@ -111,8 +112,8 @@ func (m *Mirror[R, P]) differs(r R, have, want P, versions string) bool {
 	return !proto.Equal(specOf(shown), specOf(have))
 }
 
-// told notes in the status what the control plane was told.
-func (m *Mirror[R, P]) told(r R, have P, versions string) {
+// recordSent records in the status the object that the control plane has.
+func (m *Mirror[R, P]) recordSent(r R, have P, versions string) {
 	common, head := r.Common(), have.GetMeta()
 	common.ObservedGeneration = r.GetGeneration()
 	common.ControlPlane = &v1alpha1.ControlPlaneObject{
@@ -128,7 +129,7 @@ func specOf(object Object) proto.Message {
 	return message.Get(message.Descriptor().Fields().ByName("spec")).Message().Interface()
 }
 
-// metaOf gives the head of an object to write to; every message has one.
+// metaOf returns the metadata of an object for writing; every message has it.
 func metaOf(object Object) *pb.ObjectMeta {
 	message := object.ProtoReflect()
 	return message.Mutable(message.Descriptor().Fields().ByName("meta")).Message().Interface().(*pb.ObjectMeta)

@@ -19,7 +19,7 @@ import (
 	sluice "sluice.dev/sluice/proto/client"
 )
 
-// lookAgain is the backstop for what waits on something that no watch tells of; changes that are watched come at once.
+// lookAgain is the regular interval for states that no watch reports; watched changes are handled at once.
 const lookAgain = 20 * time.Second
 
 // Mirror reconciles the resources of one kind.
@@ -39,7 +39,7 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 	before := r.DeepCopyObject().(R)
 
 	have, err := m.phases(ctx, r)
-	if apierrors.IsConflict(err) { // the cache is behind: what is newer comes by itself
+	if apierrors.IsConflict(err) { // the cache is out of date; the newer version causes another reconciliation
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	if r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
@@ -52,9 +52,9 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 	return result, err
 }
 
-// phases are the way of a resource: what is there is observed, then it is deleted, or created, or updated.
+// phases are the steps for a resource: its object is observed, and then deleted, created or updated.
 func (m *Mirror[R, P]) phases(ctx context.Context, r R) (P, error) {
-	if abandoned(r) { // also while the control plane is away
+	if abandoned(r) { // also while the control plane is unreachable
 		var none P
 		return none, m.abandon(ctx, r)
 	}
@@ -85,7 +85,7 @@ func (m *Mirror[R, P]) phases(ctx context.Context, r R) (P, error) {
 	return have, m.After(ctx, r, have)
 }
 
-// observe reads the object; none is nil.
+// observe reads the object; nil: there is none.
 func (m *Mirror[R, P]) observe(ctx context.Context, r R) (P, error) {
 	have, err := m.Noun.Get(ctx, Name(r))
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *Mirror[R, P]) observe(ctx context.Context, r R) (P, error) {
 	return have, nil
 }
 
-// hold sets the finalizer before anything is made that would be left behind without it.
+// hold sets the finalizer before anything is created that would be left behind without it.
 func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
 	before := r.DeepCopyObject().(R)
 	if !controllerutil.AddFinalizer(r, v1alpha1.Finalizer) {
@@ -107,7 +107,7 @@ func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
 	return m.client.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// after turns the outcome into conditions, and into when to reconcile again. before is the resource as it was read.
+// after converts the result to conditions, and to the time of the next reconciliation. before is the resource as it was read.
 func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error) (reconcile.Result, error) {
 	if !isNil(have) {
 		m.show(r, have)
@@ -123,15 +123,15 @@ func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error
 	if !errors.As(err, &problem) {
 		if apierrors.ReasonForError(err) != "" {
 			refusedByKubernetes(before, r, err)
-			return reconcile.Result{}, err // again with backoff, and logged
+			return reconcile.Result{}, err // repeated with backoff, and logged
 		}
 		refusal := Explain(err)
 		problem = &Problem{Reason: refusal.Reason, Message: refusal.Message}
 		if !refusal.Lasting() {
 			unreachable(r, problem)
-			return reconcile.Result{}, errors.New(refusal.Message) // with backoff, and logged
+			return reconcile.Result{}, errors.New(refusal.Message) // repeated with backoff, and logged
 		}
-		if refusal.Reason == ReasonForbidden { // is for whoever runs the operator, not who wrote the resource
+		if refusal.Reason == ReasonForbidden { // this concerns the operator's administrator, not the author of the resource
 			log.FromContext(ctx).Error(err, refusal.Message)
 		}
 	}

@@ -17,7 +17,7 @@ type Reference struct {
 
 func (r Reference) key() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
-// relations are which kinds refer to which.
+// relations has, for each kind, the kinds to which it refers.
 var relations = map[string][]string{
 	"Volume":      {"StoragePool", "Snapshot", "Volume"},
 	"Snapshot":    {"Volume"},
@@ -31,7 +31,7 @@ func related(one, other string) bool {
 	return slices.Contains(relations[one], other) || slices.Contains(relations[other], one)
 }
 
-// References are the resources that a resource needs.
+// References returns the resources that a resource needs.
 func References(object client.Object) []Reference {
 	var needed []Reference
 	in := func(namespace, kind, name string) {
@@ -74,7 +74,7 @@ func References(object client.Object) []Reference {
 	return needed
 }
 
-// Secrets are the Secrets that a resource needs.
+// Secrets returns the Secrets that a resource needs.
 func Secrets(object client.Object) []types.NamespacedName {
 	var needed []types.NamespacedName
 	switch r := object.(type) {

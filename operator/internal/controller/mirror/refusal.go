@@ -7,7 +7,7 @@ import (
 	sluice "sluice.dev/sluice/proto/client"
 )
 
-// Reasons of conditions that an error of the control plane leads to.
+// Reasons of conditions for errors of the control plane.
 const (
 	ReasonInvalid     = "Invalid"
 	ReasonNotPossible = "NotPossibleNow"
@@ -18,14 +18,15 @@ const (
 	ReasonExhausted   = "Exhausted"
 )
 
-// Refusal is an error of the control plane, as the author of a resource needs it.
+// Refusal is an error of the control plane, for the author of a resource.
 type Refusal struct {
 	Code    codes.Code
 	Reason  string
 	Message string
 }
 
-// Explain turns an error of a call into the reason and message of a condition: fields by name, with what is wrong and how to correct it.
+// Explain converts an error of a call to the reason and message of a condition: the fields by name, with the problem and its
+// remedy.
 func Explain(err error) Refusal {
 	refusal := Refusal{Code: status.Code(err), Message: sluice.Explain(err)}
 	switch refusal.Code {
@@ -50,5 +51,5 @@ func Explain(err error) Refusal {
 	return refusal
 }
 
-// Lasting reports whether the same call would fail again: the resource, or what it refers to, has to change first.
+// Lasting reports whether the same call would fail again until the resource, or one to which it refers, changes.
 func (r Refusal) Lasting() bool { return r.Reason != ReasonUnreachable && r.Reason != ReasonUntrusted }

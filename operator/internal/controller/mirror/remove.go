@@ -22,7 +22,7 @@ const (
 	ReasonDeletionBlocked = "DeletionBlocked"
 )
 
-// abandoned says that a resource is to go at once, whatever becomes of its object.
+// abandoned reports whether a resource must be released at once, regardless of its object.
 func abandoned(r v1alpha1.Resource) bool {
 	return r.GetDeletionTimestamp() != nil && r.GetAnnotations()[v1alpha1.AnnotationAbandon] == "true"
 }
@@ -35,14 +35,14 @@ func (m *Mirror[R, P]) abandon(ctx context.Context, r R) error {
 	return m.release(ctx, r)
 }
 
-// remove deletes the object, and lets the resource go once it is gone. What becomes of data is the reclaim policy's, which the
-// object has: it is brought up to the resource's first.
+// remove deletes the object, and releases the resource once it is gone. The object's reclaim policy decides about the data, so
+// the resource's policy is stored first.
 func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
 		return nil
 	}
 	ours := !isNil(have) && have.GetMeta().GetLabels()[labelUID] == string(r.GetUID())
-	if !ours { // gone, or never this resource's
+	if !ours { // it is gone, or never belonged to this resource
 		if m.AfterDelete != nil {
 			if err := m.AfterDelete(ctx, r); err != nil {
 				return err
@@ -76,14 +76,14 @@ func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	return m.release(ctx, r)
 }
 
-// storePolicy gives the object the resource's reclaim policy: one that was changed just before the deletion has not been put.
-// Nothing else of the spec is stored: what may be wrong with it is no reason to keep the object.
+// storePolicy stores the resource's reclaim policy in the object, because a policy that was changed just before the deletion has
+// not been stored. It stores nothing else of the spec, because other problems of the spec must not prevent the deletion.
 func (m *Mirror[R, P]) storePolicy(ctx context.Context, r R, have P) error {
 	policy := reclaimPolicy(r).Number()
 	if policy == 0 {
 		return nil
 	}
-	want := proto.Clone(have).(P) // with its version: what somebody else has changed since is not undone
+	want := proto.Clone(have).(P) // with its version, so that changes by other clients are not reverted
 	spec := specOf(want).ProtoReflect()
 	field := spec.Descriptor().Fields().ByName("reclaim_policy")
 	if spec.Get(field).Enum() == policy {
@@ -97,7 +97,7 @@ func (m *Mirror[R, P]) storePolicy(ctx context.Context, r R, have P) error {
 	return err
 }
 
-// reclaimPolicy is what a resource says becomes of its data; 0 for one of a kind that holds none.
+// reclaimPolicy returns a resource's reclaim policy; 0 for a kind without data.
 func reclaimPolicy(object v1alpha1.Resource) pb.ReclaimPolicy {
 	var word v1alpha1.ReclaimPolicy
 	switch r := object.(type) {

@@ -29,12 +29,12 @@ const (
 	trashed  = pb.ReclaimPolicy_RECLAIM_POLICY_TRASH
 )
 
-// plane is a control plane that has one object at most.
+// plane is a control plane with at most one object.
 type plane[P Object] struct {
 	stored  P
-	refusal error // what an update is answered with, where there is one
+	refusal error // the error of an update; nil: none
 	updates []P
-	// deletedAs is what was stored when its deletion was asked for.
+	// deletedAs is the stored object at the time of the deletion request.
 	deletedAs P
 }
 
@@ -63,7 +63,7 @@ func (p *plane[P]) noun() Noun[P] {
 	}
 }
 
-// over is a mirror of one resource in an API server that is a fake.
+// over returns a mirror of one resource in a fake API server.
 func over[R v1alpha1.Resource, P Object](t *testing.T, r R, kind Managed[R, P]) *Mirror[R, P] {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,7 +74,7 @@ func over[R v1alpha1.Resource, P Object](t *testing.T, r R, kind Managed[R, P]) 
 	return &Mirror[R, P]{client: api, recorder: events.NewFakeRecorder(8), Managed: kind}
 }
 
-// beingDeleted gives a resource a name, and has its deletion wait for the operator and for other controllers.
+// beingDeleted gives a resource a name, and a deletion that waits for the operator and for other controllers.
 func beingDeleted(r v1alpha1.Resource, others ...string) {
 	now := metav1.Now()
 	r.SetNamespace("shop")
@@ -84,7 +84,7 @@ func beingDeleted(r v1alpha1.Resource, others ...string) {
 	r.SetDeletionTimestamp(&now)
 }
 
-// reconciled looks once at a resource that is being deleted, and says whether it is there still.
+// reconciled reconciles a resource that is being deleted once, and reports whether it still exists.
 func reconciled[R v1alpha1.Resource, P Object](t *testing.T, r R, p *plane[P]) bool {
 	t.Helper()
 	beingDeleted(r)

@@ -17,24 +17,24 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Reasons for which a resource waits or is well.
+// Reasons for which a resource waits or is ready.
 const (
 	reasonAccepted = "Accepted"
 	reasonSettled  = "Settled"
 	reasonWaiting  = "Waiting"
-	// reasonRefused: the Kubernetes API refuses something that the operator has to do for the resource.
+	// reasonRefused: the Kubernetes API refuses a request that the operator must make for the resource.
 	reasonRefused = "KubernetesRefused"
-	// reasonUnfinished: the operator has not yet done all of it.
+	// reasonUnfinished: the operator has not yet completed its work for the resource.
 	reasonUnfinished = "Unfinished"
 )
 
-// maxMessage bounds a condition's message, as the API server does.
+// maxMessage bounds a condition's message, in bytes. The API server accepts as many characters.
 const maxMessage = 32768
 
-// conditioned is a status of the control plane that has conditions.
+// conditioned is a status of the control plane with conditions.
 type conditioned interface{ GetConditions() []*pb.Condition }
 
-// show brings the status up to the object.
+// show updates the status from the object.
 func (m *Mirror[R, P]) show(r R, have P) {
 	if m.Show != nil {
 		m.Show(r, have)
@@ -47,7 +47,7 @@ func (m *Mirror[R, P]) show(r R, have P) {
 			told[c.GetType()] = true
 			seen := r.GetGeneration()
 			if r.Common().ObservedGeneration != seen || c.GetObservedGeneration() < have.GetMeta().GetGeneration() {
-				seen = observed(r, c.GetType()) // the control plane has yet to look at what it was told
+				seen = observed(r, c.GetType()) // the control plane has not yet processed the last change
 			}
 			Condition(r, c.GetType(), convert.ConditionStatus(c.GetStatus()), c.GetReason(), c.GetMessage(), seen)
 		}
@@ -72,23 +72,23 @@ func observed(r v1alpha1.Resource, kind string) int64 {
 	return 0
 }
 
-// Condition sets a condition of a resource, as of a generation of it.
+// Condition sets a condition of a resource, for a generation of it.
 func Condition(r v1alpha1.Resource, kind string, status metav1.ConditionStatus, reason, message string, generation int64) {
 	if reason == "" {
-		reason = "Unspecified" // the API server wants one
+		reason = "Unspecified" // the API server requires one
 	}
 	apimeta.SetStatusCondition(&r.Common().Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxMessage)], ObservedGeneration: generation,
 	})
 }
 
-// notReady tells what keeps the resource from being as it is written, which is looked at again.
+// notReady reports the problem that prevents the resource from reaching its specification. It is checked again.
 func notReady(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionFalse, problem.Reason, problem.Message, r.GetGeneration())
 	Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, cmp.Or(problem.Progressing, reasonWaiting), problem.Message, r.GetGeneration())
 }
 
-// unreachable tells that nobody knows: losing the control plane stops no I/O (R3).
+// unreachable reports that the state is unknown: losing the control plane stops no I/O (R3).
 func unreachable(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, problem.Reason, problem.Message, r.GetGeneration())
 }
@@ -124,7 +124,7 @@ func keepTransitions(before, r v1alpha1.Resource) {
 	}
 }
 
-// report stores the status where it has changed, and tells of a new problem.
+// report stores the status if it has changed, and records an Event for a new problem.
 func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	keepTransitions(before, r)
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
@@ -132,7 +132,7 @@ func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	if is != nil && is.Status != metav1.ConditionTrue && is.Reason != reasonAccepted && (was == nil || was.Reason != is.Reason) {
 		m.tell(r, corev1.EventTypeWarning, is.Reason, is.Message)
 	}
-	// What phases have stored of the metadata meanwhile is no part of the difference.
+	// Metadata that the phases have stored meanwhile is not part of the difference.
 	before.SetResourceVersion(r.GetResourceVersion())
 	before.SetFinalizers(r.GetFinalizers())
 	before.SetManagedFields(r.GetManagedFields())
@@ -154,7 +154,7 @@ const maxEventNote = 1024
 // Tell records an Event of a resource.
 func Tell(recorder events.EventRecorder, r v1alpha1.Resource, kind, reason, message string) {
 	if len(message) > maxEventNote {
-		message = strings.ToValidUTF8(message[:maxEventNote], "") // without the part of a character at the end
+		message = strings.ToValidUTF8(message[:maxEventNote], "") // without a part of a character at the end
 	}
 	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", message)
 }

@@ -102,7 +102,7 @@ func TestAResourceIsNotReadyWhileKubernetesRefusesAPartOfIt(t *testing.T) {
 	}
 }
 
-// On its way to False, Ready is True for a moment, as the control plane has the object.
+// On its way to False, Ready is True for a moment, as in the control plane's object.
 func TestAConditionWhoseStatusIsAsBeforeKeepsItsTransitionTime(t *testing.T) {
 	for status, same := range map[metav1.ConditionStatus]bool{metav1.ConditionFalse: true, metav1.ConditionTrue: false} {
 		r, err := reconcilePool(t, Problemf("GatewaysNotReady", "2 of 3"), readyAs(status, "GatewaysNotReady"))
@@ -135,7 +135,7 @@ func TestAnEventOfALongMessageEndsWithAWholeCharacter(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	Tell(recorder, &v1alpha1.GatewayPool{}, corev1.EventTypeWarning, "Invalid", "x"+strings.Repeat("ä", maxEventNote))
 	_, note, _ := strings.Cut(<-recorder.Events, "x")
-	if !utf8.ValidString(note) || len("x"+note) != maxEventNote-1 { // "ä" has two bytes, of which one has room
+	if !utf8.ValidString(note) || len("x"+note) != maxEventNote-1 { // "ä" has two bytes, of which one fits
 		t.Errorf("the note has %d bytes and ends in %q", len("x"+note), note[max(0, len(note)-4):])
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"sluice.dev/sluice/operator/convert"
 )
 
-// In its own namespace by this rule, in others where a Role grants it: no list, no watch, so that the operator can read no Secret that
-// it does not know the name of.
+// This rule grants the right in the operator's own namespace; a Role grants it in others. There is no list or watch, so the
+// operator can read only Secrets whose name it knows.
 // +kubebuilder:rbac:groups="",namespace=sluice-system,resources=secrets,verbs=get
 
-// SecretReader reads the Secrets of one resource, from the API server itself: the operator keeps no copies of Secrets. It notes
+// SecretReader reads the Secrets of one resource from the API server itself: the operator stores no copies of Secrets. It records
 // which versions it has read.
 type SecretReader struct {
 	reader   client.Reader
@@ -44,7 +44,7 @@ func (s *SecretReader) Read(ctx context.Context, field string, name types.Namesp
 	return string(held), nil
 }
 
-// Of reads by the context of one reconciliation.
+// Of returns a reader that uses the context of one reconciliation.
 func (s *SecretReader) Of(ctx context.Context) convert.SecretReader {
 	return func(field string, ref convert.SecretKey) (string, error) {
 		return s.Read(ctx, field, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.Key)

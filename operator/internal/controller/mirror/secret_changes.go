@@ -20,11 +20,13 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
-// secretGap is the least time between two reads: a thousand Secrets take 20 s, and a twentieth of what the API server allows a client.
+// secretGap is the minimum time between two reads: a thousand Secrets take 20 s, at a twentieth of the API server's limit for a
+// client.
 const secretGap = 20 * time.Millisecond
 
-// secretChanges reads the metadata of the Secrets that resources of this kind name, from time to time, and enqueues the resources
-// whose Secrets have changed, come or gone, or have become readable. A watch would need a right to list all Secrets of a namespace.
+// secretChanges reads, at intervals, the metadata of the Secrets that resources of this kind name, and enqueues the resources
+// whose Secrets were changed, created or deleted, or have become readable. A watch would require the right to list all Secrets of
+// a namespace.
 func (m *Mirror[R, P]) secretChanges(every time.Duration) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
@@ -47,8 +49,8 @@ func pause(ctx context.Context, length time.Duration) {
 	}
 }
 
-// changedSecrets reads each Secret that is named now, and compares it with what is known of it. A Secret that was not known before
-// enqueues its resources, too: it may have changed since they were reconciled.
+// changedSecrets reads each Secret that is named now, and compares it with its known version. A Secret that was not known before
+// also enqueues its resources, because it may have changed since they were reconciled.
 func (m *Mirror[R, P]) changedSecrets(ctx context.Context, known map[types.NamespacedName]string, enqueue func(reconcile.Request),
 ) map[types.NamespacedName]string {
 	named, err := m.namedSecrets(ctx)
@@ -77,7 +79,7 @@ func (m *Mirror[R, P]) changedSecrets(ctx context.Context, known map[types.Names
 	return now
 }
 
-// namedSecrets are the Secrets that resources of this kind name, each once.
+// namedSecrets returns the Secrets that resources of this kind name, each once.
 func (m *Mirror[R, P]) namedSecrets(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	made, err := m.client.Scheme().New(v1alpha1.GroupVersion.WithKind(m.Noun.Kind + "List"))
 	if err != nil {
@@ -97,7 +99,7 @@ func (m *Mirror[R, P]) namedSecrets(ctx context.Context) (map[types.NamespacedNa
 	return named, err
 }
 
-// secretVersion distinguishes the states of a Secret that a resource has to be reconciled for.
+// secretVersion identifies the states of a Secret for which a resource must be reconciled.
 func (m *Mirror[R, P]) secretVersion(ctx context.Context, name types.NamespacedName) (string, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -38,7 +38,7 @@ const (
 	indexSecrets    = "secrets"
 )
 
-// resources are an empty one of each kind, to watch.
+// resources returns an empty resource of each kind, for watches.
 func resources() map[string]v1alpha1.Resource {
 	return map[string]v1alpha1.Resource{
 		"Volume": &v1alpha1.Volume{}, "Snapshot": &v1alpha1.Snapshot{}, "Target": &v1alpha1.Target{}, "Host": &v1alpha1.Host{},
@@ -47,9 +47,9 @@ func resources() map[string]v1alpha1.Resource {
 	}
 }
 
-// Setup makes the controller of a kind. It reconciles a resource when any of these changes: the resource; its object in the control
-// plane; a resource that it refers to or that refers to it, when that one appears, disappears or becomes ready; its Secrets; and
-// what `more` adds.
+// Setup adds the controller of a kind. It reconciles a resource when any of these changes: the resource; its object in the
+// control plane; a resource to which it refers or that refers to it, when that one appears, disappears or becomes ready; its
+// Secrets; and the sources that `more` adds.
 func Setup[R v1alpha1.Resource, P Object](mgr manager.Manager, kind Managed[R, P],
 	more func(*builder.Builder, client.Client),
 ) error {
@@ -102,7 +102,7 @@ func Setup[R v1alpha1.Resource, P Object](mgr manager.Manager, kind Managed[R, P
 
 func asObject(r v1alpha1.Resource) client.Object { return r }
 
-// changes wakes resources as their objects change.
+// changes enqueues resources whose objects change.
 func (m *Mirror[R, P]) changes() source.Source {
 	namespaced := convert.Namespaced(m.Noun.Kind)
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -115,7 +115,7 @@ func (m *Mirror[R, P]) changes() source.Source {
 	})
 }
 
-// relatives are the resources of this kind that have to do with one of another kind: that refer to it, or that it refers to.
+// relatives returns the resources of this kind that refer to a resource of another kind, or to which it refers.
 func (m *Mirror[R, P]) relatives(kind string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		key := Reference{kind, client.ObjectKeyFromObject(o)}.key()
@@ -149,12 +149,13 @@ func (m *Mirror[R, P]) indexed(ctx context.Context, index, key string) []reconci
 	return found
 }
 
-// resynced lets the backstop through: the cache tells every resource again, unchanged, from time to time.
+// resynced passes the regular reconciliation: the cache reports every resource again, unchanged, at intervals.
 var resynced = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 }}
 
-// readinessChanged lets through what may let another resource go on: one that comes, goes, or becomes (not) ready.
+// readinessChanged passes changes that may allow another resource to proceed: a resource appears, disappears, or changes its
+// readiness.
 var readinessChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		from, _ := e.ObjectOld.(v1alpha1.Resource)

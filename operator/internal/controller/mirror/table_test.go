@@ -15,28 +15,29 @@ import (
 	"testing"
 )
 
-// The root of the sources, and where conditions' reasons come from: the operator's own, and those of the control plane's objects.
+// The root of the sources, and the source folders of conditions' reasons: the operator's own, and those of the control plane's
+// objects.
 const sources = "../../../.."
 
 var reasoning = []string{"operator/internal/controller/*", "controlplane/internal/decide"}
 
-// reasonAt says which argument of a function is the reason; withReason are types that have one.
+// reasonAt has the argument of each function that is the reason; withReason are types that have a reason.
 var (
 	reasonAt   = map[string]int{"Problemf": 0, "condition": 2, "Condition": 3, "progress": 1}
 	withReason = []string{"verdict", "progress", "Problem", "Refusal", "MoveRefusal"}
 	word       = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 )
 
-// causes are why an owner changes: no conditions' reasons, though they are called so.
+// causes are the reasons of changes of owner, which are no reasons of conditions.
 var causes = []string{"Drain", "Rebalance"}
 
 // passedOn are the names of states (model.OwnershipState), and the reason of an event.
 var passedOn = []string{"Acquiring", "Opening", "Moving", "RolledBack"}
 
-// words is where constants are that reasons of other folders are called by.
+// words is the folder of constants for reasons in other folders.
 const words = "controlplane/internal/model"
 
-// parse reads the source files of a folder, and its constants; some are another folder's under a name of their own.
+// parse reads the source files of a folder, and its constants; `others` are constants of another folder, under their names here.
 func parse(t *testing.T, folder string, others map[string]string) (files []*ast.File, constants map[string]string) {
 	t.Helper()
 	constants = map[string]string{}
@@ -65,7 +66,7 @@ func parse(t *testing.T, folder string, others map[string]string) (files []*ast.
 	return files, constants
 }
 
-// reasons are the ones that conditions of resources may have by the source files of a folder.
+// reasons adds the reasons that conditions of resources may have, from the source files of a folder.
 func reasons(t *testing.T, folder string, found map[string]bool) {
 	t.Helper()
 	_, others := parse(t, words, nil)
@@ -100,7 +101,7 @@ func literal(e ast.Node) string {
 	return ""
 }
 
-// reasonIn are the expressions that a piece of source gives as reasons.
+// reasonIn returns the expressions that a piece of source uses as reasons.
 func reasonIn(n ast.Node) (found []ast.Expr) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -128,7 +129,7 @@ func reasonIn(n ast.Node) (found []ast.Expr) {
 	return found
 }
 
-// last is the last name of an expression: of mirror.Problemf, Problemf.
+// last returns the last name of an expression: Problemf for mirror.Problemf.
 func last(e ast.Node) string {
 	switch e := e.(type) {
 	case *ast.Ident:

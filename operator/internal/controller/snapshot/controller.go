@@ -1,4 +1,4 @@
-// Package snapshot is the controller of Snapshots. rollback.go makes a volume what it was at one.
+// Package snapshot is the controller of Snapshots. rollback.go rolls a volume back to one.
 package snapshot
 
 import (

@@ -23,7 +23,7 @@ const (
 	reasonUnknown    = "OutcomeNotKnown"
 )
 
-// underWay is how often a volume that is being rolled back is looked at.
+// underWay is the interval at which a volume with a rollback in progress is read.
 const underWay = 2 * time.Second
 
 type snapshots struct {
@@ -32,8 +32,8 @@ type snapshots struct {
 	events    pb.EventServiceClient
 }
 
-// rollBack makes the volume what it was at the snapshot, once for each value of the annotation, which is the volume's epoch. The
-// control plane asks for an epoch of nobody; but a volume that can be rolled back has no owner, so its epoch stays until then.
+// rollBack rolls the volume back to the snapshot, once for each value of the annotation, which is the volume's epoch. The control
+// plane itself requires no epoch. But a volume that can be rolled back has no owner, so its epoch stays until then.
 func (s *snapshots) rollBack(ctx context.Context, r *v1alpha1.Snapshot, have *pb.Snapshot) error {
 	asked := r.Annotations[v1alpha1.AnnotationRollBack]
 	if asked == "" {
@@ -52,7 +52,7 @@ func (s *snapshots) rollBack(ctx context.Context, r *v1alpha1.Snapshot, have *pb
 	if epoch := strconv.FormatUint(volume.GetStatus().GetEpoch(), 10); asked != epoch {
 		condition(r, false, reasonOtherEpoch, "volume "+r.Spec.Volume+" is at epoch "+epoch+", not "+strconv.Quote(asked)+": hosts may "+
 			"have written since. If what is in it now may go, annotate this snapshot with "+v1alpha1.AnnotationRollBack+"="+epoch)
-		return &mirror.RequeueAfter{} // the epoch may yet come
+		return &mirror.RequeueAfter{} // the epoch may yet be reached
 	}
 	if _, err := s.snapshots.RollBackSnapshot(ctx, &pb.RollBackSnapshotRequest{Name: mirror.Name(r)}); err != nil {
 		refusal := mirror.Explain(err)
@@ -67,7 +67,7 @@ func (s *snapshots) rollBack(ctx context.Context, r *v1alpha1.Snapshot, have *pb
 	return &mirror.RequeueAfter{Wait: underWay}
 }
 
-// follow tells how a roll-back goes that was asked for.
+// follow reports the progress of a requested rollback.
 func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb.Volume) error {
 	if volume.GetStatus().GetRollingBack() {
 		message := "the control plane has been asked"
@@ -80,7 +80,7 @@ func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb
 		return &mirror.RequeueAfter{Wait: underWay}
 	}
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionRolledBack); c != nil && c.Reason != reasonUnderWay {
-		return nil // told already
+		return nil // reported already
 	}
 	end, err := s.outcome(ctx, volume.GetMeta().GetName())
 	switch {
@@ -94,7 +94,7 @@ func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb
 	return nil
 }
 
-// outcome is the newest event that tells of the end of a roll-back of a volume.
+// outcome returns the newest event about the end of a rollback of a volume.
 func (s *snapshots) outcome(ctx context.Context, volume string) (*pb.Event, error) {
 	var newest *pb.Event
 	request := &pb.ListEventsRequest{Kind: "Volume", Name: volume}

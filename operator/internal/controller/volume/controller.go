@@ -38,10 +38,10 @@ func (v *volumes) want(ctx context.Context, r *v1alpha1.Volume, _ *mirror.Secret
 	return &pb.Volume{Spec: spec}, err
 }
 
-// maxSources bounds how far a volume's origin is followed.
+// maxSources bounds the chain of a volume's sources that is followed.
 const maxSources = 64
 
-// cycle refuses a volume that would be made from itself, by way of others: each would wait for the next one for ever.
+// cycle refuses a volume whose sources lead back to itself: each would wait for the next one without end.
 func (v *volumes) cycle(ctx context.Context, r *v1alpha1.Volume) error {
 	way, at := []string{r.Name}, r
 	for range maxSources {
@@ -62,9 +62,9 @@ func (v *volumes) cycle(ctx context.Context, r *v1alpha1.Volume) error {
 	return nil
 }
 
-// source is the volume that a volume is made from, by way of a snapshot or not; empty: none that is known.
+// source returns the volume from which a volume is made, directly or through a snapshot; empty: none known.
 func (v *volumes) source(ctx context.Context, r *v1alpha1.Volume) (string, error) {
-	if r.Spec.Source == nil || r.Status.ControlPlane != nil { // what is made already waits for nobody
+	if r.Spec.Source == nil || r.Status.ControlPlane != nil { // a volume that exists already needs no source
 		return "", nil
 	}
 	if r.Spec.Source.Snapshot == "" {

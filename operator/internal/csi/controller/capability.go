@@ -62,7 +62,7 @@ func (s *Service) ValidateVolumeCapabilities(ctx context.Context, r *csi.Validat
 		return nil, invalid("volume capabilities are missing")
 	}
 	if _, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: r.GetVolumeId()}); err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	for _, capability := range r.GetVolumeCapabilities() {
 		if why := unsupported(capability); why != "" {

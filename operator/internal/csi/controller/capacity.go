@@ -15,7 +15,7 @@ func (s *Service) eachPool(ctx context.Context, call func(*pb.StoragePool)) erro
 	for pool, err := range client.All(ctx, s.pools.ListStoragePools, &pb.ListStoragePoolsRequest{},
 		(*pb.ListStoragePoolsResponse).GetStoragePools) {
 		if err != nil {
-			return told(err)
+			return clientError(err)
 		}
 		call(pool)
 	}

@@ -126,7 +126,7 @@ func (s *Service) source(ctx context.Context, from *csi.VolumeContentSource) (*p
 		}
 		origin, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: got.GetSnapshot().GetSpec().GetVolume()})
 		if err != nil {
-			return nil, 0, "", told(err)
+			return nil, 0, "", clientError(err)
 		}
 		return &pb.VolumeSource{Source: &pb.VolumeSource_Snapshot{Snapshot: id}}, got.GetSnapshot().GetStatus().GetSizeBytes(),
 			origin.GetVolume().GetSpec().GetPool(), nil
@@ -149,7 +149,7 @@ func sourceError(kind, id string, err error) error {
 	if code := status.Code(err); code == codes.NotFound || code == codes.InvalidArgument {
 		return status.Errorf(codes.NotFound, "there is no %s %q to copy", kind, id)
 	}
-	return told(err)
+	return clientError(err)
 }
 
 // made creates the volume, or returns the one of an earlier call, which must equal the requested one.
@@ -158,10 +158,10 @@ func (s *Service) made(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolu
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})
 	if absent(err) {
 		created, err := s.volumes.CreateVolume(ctx, &pb.CreateVolumeRequest{Volume: wanted})
-		return created.GetVolume(), told(err)
+		return created.GetVolume(), clientError(err)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	is := got.GetVolume()
 	if is.GetMeta().GetDeleteTime() != nil {

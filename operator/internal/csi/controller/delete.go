@@ -30,7 +30,7 @@ func (s *Service) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 		return gone, nil
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	meta := got.GetVolume().GetMeta()
 	if meta.GetLabels()[labelMadeBy] != madeBy {
@@ -41,7 +41,7 @@ func (s *Service) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 	}
 	_, err = s.volumes.DeleteVolume(ctx, &pb.DeleteVolumeRequest{Name: name, Options: &pb.DeleteOptions{Uid: meta.GetUid()}})
 	if err != nil && !absent(err) {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	return gone, wait(ctx, func(ctx context.Context) (string, error) {
 		got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})

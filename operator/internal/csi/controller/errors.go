@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// told converts an error of the control plane to an error for CSI's caller: the same code, with the fields by name.
-func told(err error) error {
+// clientError converts an error of the control plane to an error for CSI's caller: the same code, with the fields by name.
+func clientError(err error) error {
 	if err == nil {
 		return nil
 	}

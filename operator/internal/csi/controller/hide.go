@@ -48,7 +48,7 @@ func (s *Service) hostsOf(ctx context.Context, node attachment.Node) ([]*pb.Host
 	}
 	own, err := s.ownHost(ctx, node)
 	if host == nil || err != nil {
-		return []*pb.Host{own}, told(err)
+		return []*pb.Host{own}, clientError(err)
 	}
 	return []*pb.Host{host, own}, nil
 }
@@ -107,7 +107,7 @@ func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Vol
 	request, noted := &pb.ListVolumesRequest{Options: &pb.ListOptions{LabelSelector: ours}}, publishedLabel(id)
 	for other, err := range client.All(ctx, s.volumes.ListVolumes, request, (*pb.ListVolumesResponse).GetVolumes) {
 		if err != nil {
-			return false, told(err)
+			return false, clientError(err)
 		}
 		if other.GetMeta().GetLabels()[noted] != "" && other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
 			return true, nil
@@ -148,7 +148,7 @@ func (s *Service) candidates(ctx context.Context, volume *pb.Volume, node attach
 	for _, one := range names {
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: one})
 		if err != nil && !absent(err) {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		if err == nil {
 			found = append(found, got.GetTarget())

@@ -39,7 +39,7 @@ func (s *Service) ensureHost(ctx context.Context, node attachment.Node, given at
 		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists || code == codes.NotFound {
 			continue // another call created, changed or deleted it at the same time
 		}
-		return admitted, told(err)
+		return admitted, clientError(err)
 	}
 	return admission{}, status.Errorf(codes.Aborted, "the Host of node %s changes all the time; try again", node.Name)
 }
@@ -51,11 +51,11 @@ func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, e
 		return got.GetHost(), nil
 	}
 	if err != nil && !absent(err) {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	for host, err := range client.All(ctx, s.hosts.ListHosts, &pb.ListHostsRequest{}, (*pb.ListHostsResponse).GetHosts) {
 		if err != nil {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		if slices.Contains(host.GetSpec().GetInitiators(), node.Initiator) {
 			return host, nil
@@ -148,7 +148,7 @@ func (s *Service) forget(ctx context.Context, node attachment.Node) error {
 		return nil
 	}
 	if err != nil {
-		return told(err)
+		return clientError(err)
 	}
-	return told(leftovers.ReleaseHost(ctx, s.hosts, got.GetHost()))
+	return clientError(leftovers.ReleaseHost(ctx, s.hosts, got.GetHost()))
 }

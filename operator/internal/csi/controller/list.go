@@ -30,7 +30,7 @@ func listed(err error, token string) error {
 	if token != "" && status.Code(err) == codes.InvalidArgument {
 		return status.Errorf(codes.Aborted, "starting token %.80q is none of ours: begin anew", token)
 	}
-	return told(err)
+	return clientError(err)
 }
 
 // ListVolumes implements csi.ControllerServer. It does not list volumes that the driver did not make.
@@ -114,5 +114,5 @@ func sourceless(id string, err error) error {
 	if !objectName.MatchString(id) {
 		return status.Errorf(codes.NotFound, "there is no %q", id)
 	}
-	return told(err)
+	return clientError(err)
 }

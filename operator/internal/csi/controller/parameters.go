@@ -103,7 +103,7 @@ func (s *Service) complete(ctx context.Context, p *parameters) error {
 	if p.target != "" {
 		target, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: p.target})
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "parameter target: %s", status.Convert(told(err)).Message())
+			return status.Errorf(codes.InvalidArgument, "parameter target: %s", status.Convert(clientError(err)).Message())
 		}
 		if why := keptByResource(target.GetTarget()); why != "" {
 			return invalid("parameter target: %s", why)
@@ -115,7 +115,7 @@ func (s *Service) complete(ctx context.Context, p *parameters) error {
 		for pool, err := range client.All(ctx, s.gatewayPools.ListGatewayPools, &pb.ListGatewayPoolsRequest{},
 			(*pb.ListGatewayPoolsResponse).GetGatewayPools) {
 			if err != nil {
-				return told(err)
+				return clientError(err)
 			}
 			names = append(names, pool.GetMeta().GetName())
 		}

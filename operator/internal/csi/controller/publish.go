@@ -132,7 +132,7 @@ func (s *Service) changeVolume(ctx context.Context, name, field string, change f
 		_, err = s.volumes.UpdateVolume(ctx, &pb.UpdateVolumeRequest{Volume: volume,
 			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{field}}})
 		if status.Code(err) != codes.Aborted {
-			return told(err)
+			return clientError(err)
 		}
 	}
 	return status.Errorf(codes.Aborted, "volume %s changes all the time; try again", name)

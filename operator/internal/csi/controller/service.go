@@ -42,7 +42,7 @@ func New(connection grpc.ClientConnInterface, key *ecdh.PrivateKey) *Service {
 // Works returns the error that prevents the service from working: the control plane must answer.
 func (s *Service) Works(ctx context.Context) error {
 	_, err := s.pools.ListStoragePools(ctx, &pb.ListStoragePoolsRequest{Options: &pb.ListOptions{PageSize: 1}})
-	return told(err)
+	return clientError(err)
 }
 
 var capabilities = []csi.ControllerServiceCapability_RPC_Type{

@@ -39,10 +39,10 @@ func (s *Service) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReque
 			Spec: &pb.SnapshotSpec{Volume: r.GetSourceVolumeId()},
 		}})
 		if err != nil {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 	case err != nil:
-		return nil, told(err)
+		return nil, clientError(err)
 	case got.GetSnapshot().GetSpec().GetVolume() != r.GetSourceVolumeId():
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s is there, of volume %s", name,
 			got.GetSnapshot().GetSpec().GetVolume())
@@ -96,7 +96,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReque
 		return gone, nil
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	meta := got.GetSnapshot().GetMeta()
 	if meta.GetLabels()[labelMadeBy] != madeBy {
@@ -104,7 +104,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReque
 	}
 	_, err = s.snapshots.DeleteSnapshot(ctx, &pb.DeleteSnapshotRequest{Name: name, Options: &pb.DeleteOptions{Uid: meta.GetUid()}})
 	if err != nil && !absent(err) {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	return gone, wait(ctx, func(ctx context.Context) (string, error) {
 		got, err := s.snapshots.GetSnapshot(ctx, &pb.GetSnapshotRequest{Name: name})

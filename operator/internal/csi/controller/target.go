@@ -85,7 +85,7 @@ func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.
 ) (*pb.Target, error) {
 	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: named})
-		return got.GetTarget(), told(err)
+		return got.GetTarget(), clientError(err)
 	}
 	fresh := &pb.Target{
 		Meta: &pb.ObjectMeta{Labels: map[string]string{labelMadeBy: madeBy}},
@@ -102,7 +102,7 @@ func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.
 	for _, name := range names[1:] { // a published volume stays in its target
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
 		if err != nil && !absent(err) {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		if err == nil && has(got.GetTarget(), volume) {
 			return got.GetTarget(), nil
@@ -120,7 +120,7 @@ func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 		return s.createTarget(ctx, wanted)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	node := got.GetTarget().GetMeta().GetLabels()[labelNode]
 	switch {
@@ -142,13 +142,13 @@ func (s *Service) createTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	}
 	switch {
 	case status.Code(err) == codes.AlreadyExists && refusedField(err, "spec.luns[", ""):
-		return nil, precondition("%s", status.Convert(told(err)).Message()) // another target maps the volume
+		return nil, precondition("%s", status.Convert(clientError(err)).Message()) // another target maps the volume
 	case status.Code(err) == codes.AlreadyExists:
 		return nil, status.Errorf(codes.Aborted, "target %s was made this moment; try again", wanted.GetMeta().GetName())
 	case hostRefused(err):
 		return nil, errNoHost
 	}
-	return created.GetTarget(), told(err)
+	return created.GetTarget(), clientError(err)
 }
 
 // sharedTarget returns a target for the single volume of `wanted`, because the nodes that share it share no other volume. Such
@@ -197,14 +197,14 @@ func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) 
 		case absent(err):
 			return nil, nil
 		case status.Code(err) != codes.Aborted:
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: target.GetMeta().GetName()})
 		if absent(err) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		target = got.GetTarget()
 	}
@@ -216,7 +216,7 @@ func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, er
 	labels := map[string]string{labelMadeBy: madeBy, labelShares: volume}
 	all, err := client.Collect(client.All(ctx, s.targets.ListTargets, &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: labels}},
 		(*pb.ListTargetsResponse).GetTargets))
-	return all, told(err)
+	return all, clientError(err)
 }
 
 // has reports whether the volume is a LUN of a target.
@@ -248,7 +248,7 @@ func (s *Service) change(ctx context.Context, name string, how func(target *pb.T
 	for tries := 0; tries < casTries; {
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
 		if err != nil {
-			return nil, told(err)
+			return nil, clientError(err)
 		}
 		target := proto.Clone(got.GetTarget()).(*pb.Target)
 		if err := how(target, refused); err != nil {
@@ -267,9 +267,9 @@ func (s *Service) change(ctx context.Context, name string, how func(target *pb.T
 		case status.Code(err) == codes.Aborted:
 			tries++
 		case status.Code(err) == codes.AlreadyExists:
-			return nil, precondition("%s", status.Convert(told(err)).Message()) // another target maps the volume
+			return nil, precondition("%s", status.Convert(clientError(err)).Message()) // another target maps the volume
 		default:
-			return changed.GetTarget(), told(err)
+			return changed.GetTarget(), clientError(err)
 		}
 	}
 	return nil, status.Errorf(codes.Aborted, "target %s changes all the time; try again", name)

@@ -29,7 +29,7 @@ func within(segments map[string]string, from *csi.Topology) bool {
 func (s *Service) topologyOf(ctx context.Context, pool, topology string) ([]*csi.Topology, error) {
 	got, err := s.pools.GetStoragePool(ctx, &pb.GetStoragePoolRequest{Name: pool})
 	if err != nil {
-		return nil, told(err)
+		return nil, clientError(err)
 	}
 	pinned := segments(got.GetStoragePool(), topology)
 	if pinned == nil {
@@ -45,7 +45,7 @@ func (s *Service) reachable(ctx context.Context, p parameters, asked *csi.Topolo
 		return invalid("parameter pool: there is no storage pool %q", p.pool)
 	}
 	if err != nil {
-		return told(err)
+		return clientError(err)
 	}
 	pinned := segments(got.GetStoragePool(), p.topology)
 	for _, one := range asked.GetRequisite() {

@@ -24,7 +24,7 @@ func wait(ctx context.Context, is func(ctx context.Context) (missing string, err
 	for pause := askAgainFirst; ; pause = min(2*pause, askAgainLast) {
 		missing, err := is(ctx)
 		if ctx.Err() == nil && (err != nil || missing == "") {
-			return told(err)
+			return clientError(err)
 		}
 		select {
 		case <-ctx.Done():

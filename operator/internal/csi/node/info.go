@@ -47,7 +47,7 @@ func (s *Service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.No
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	s.keys.Lock()
-	s.told = id
+	s.announcedID = id
 	s.keys.Unlock()
 	return &csi.NodeGetInfoResponse{NodeId: id, MaxVolumesPerNode: maxVolumes,
 		AccessibleTopology: &csi.Topology{Segments: map[string]string{attachment.TopologyKey: s.name}}}, nil

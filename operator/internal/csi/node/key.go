@@ -102,7 +102,7 @@ func (s *Service) credentials(a attachment.Attachment, given attachment.CHAP) (a
 // because a restarted registrar makes kubelet ask for the id again.
 func (s *Service) Registered(w http.ResponseWriter, _ *http.Request) {
 	s.keys.Lock()
-	told := s.told
+	told := s.announcedID
 	s.keys.Unlock()
 	if told == "" {
 		return // kubelet has not asked yet

@@ -33,9 +33,9 @@ type Service struct {
 	asked   chan string
 	// discoveries has a lock for each portal: open-iscsi has one discovery record for a portal.
 	discoveries sync.Map
-	// keys guards the creation of the node's key, and told, the id that kubelet last received.
-	keys sync.Mutex
-	told string
+	// keys guards the creation of the node's key, and announcedID, the id that kubelet last received.
+	keys        sync.Mutex
+	announcedID string
 }
 
 // New returns the service of a Kubernetes node. state is a directory on the machine that outlives the container.

@@ -1,4 +1,5 @@
-// Command make makes the archive of package upgrade anew, by the programs of the release that it is named after. It builds nothing:
+// Command make makes the archive of package upgrade again, with the programs of the release after which it is named. It builds
+// nothing:
 //
 //	git worktree add ../release 880afa1
 //	make -C ../release build
@@ -71,7 +72,7 @@ func run(programs, out string) (err error) {
 	if err := fill(ctx, c); err != nil {
 		return errors.Join(fmt.Errorf("%w\n%s", err, c.Logs(20)), c.Close())
 	}
-	// The control plane first: it would give the volumes of a gateway that stops to the other one.
+	// The control plane is stopped first: it would assign the volumes of a stopping gateway to the other one.
 	if err := errors.Join(c.Replicas[0].Stop(stopPatience), c.Stop(), c.Close()); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func run(programs, out string) (err error) {
 	return os.WriteFile(out, archive, 0o644) //nolint:gosec // it is part of the source
 }
 
-// fill makes what the test looks for, and proves that the release had the holes that the upgrade closes.
+// fill creates what the test checks, and verifies that the release had the holes that the upgrade closes.
 func fill(ctx context.Context, c *cluster.Cluster) error {
 	for _, step := range []func(context.Context, *cluster.Cluster) error{admit, write, reserve, discover, spread} {
 		if err := step(ctx, c); err != nil {
@@ -95,7 +96,7 @@ func fill(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// admit makes the hosts with CHAP, and lets all hosts log in.
+// admit creates the hosts with CHAP, and admits all hosts to the target.
 func admit(ctx context.Context, c *cluster.Cluster) error {
 	text, names := "", []string{}
 	for _, h := range upgrade.Hosts {
@@ -166,8 +167,8 @@ func reserve(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// discover proves that the release admitted hosts that the present one refuses: every host with CHAP to a discovery session without
-// CHAP, and those without a CHAP name to the target.
+// discover verifies that the release admitted hosts that the present one refuses: every host with CHAP to a discovery session
+// without CHAP, and those without a CHAP name to the target.
 func discover(ctx context.Context, c *cluster.Cluster) error {
 	for _, h := range upgrade.Hosts {
 		options := host.Options{Portal: c.Portals(0)[0], Initiator: h.Initiators[0], ISID: [6]byte{0x80}}
@@ -186,7 +187,7 @@ func discover(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// spread has each gateway own a volume.
+// spread makes each gateway own a volume.
 func spread(ctx context.Context, c *cluster.Cluster) error {
 	for volume := range c.Volumes {
 		if err := c.Bring(ctx, volume, volume%len(c.Gateways)); err != nil {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// shift is in the file that SLUICE_TEST_CLOCK names: by how many seconds the wall clock is off, 8 bytes in the machine's order. It
-// is mapped, for timers ask for the time where no system call may be made. nil where there is no such file.
+// shift is the offset of the wall clock in seconds, from the file that SLUICE_TEST_CLOCK names: 8 bytes in the machine's byte
+// order. It is mapped, because timers read the time where no system call is allowed. nil if there is no such file.
 var shift = mapped()
 
 func mapped() *int64 {
@@ -26,7 +26,7 @@ func mapped() *int64 {
 	return (*int64)(unsafe.Pointer(&memory[0]))
 }
 
-// shifted is by how many seconds the wall clock is off now.
+// shifted returns the present offset of the wall clock, in seconds.
 func shifted() int64 {
 	if shift == nil {
 		return 0
