@@ -108,7 +108,7 @@ Result<Record> parse_record(std::string_view text, const std::string& volume,
   const auto broken = [&shown](const std::string& what) {
     return Error{
         shown + ' ' + what +
-        ", and with it what hosts have reserved is not known; restore it and its .copy from "
+        ", and with it what hosts have reserved is not known; restore it and its copy from "
         "a backup, or remove both once no host uses the volume"};
   };
   if (!text.starts_with(kMagic)) return broken("is no record of this release");

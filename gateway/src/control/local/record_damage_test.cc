@@ -95,7 +95,7 @@ TEST_F(RecordDamageTest, WithAllOfItDamagedItIsRefused) {
   for (const char* end : {".volume", ".copy"}) damage(end, 40);
   ASSERT_EQ(::unlinkat(directory_.get(), (std::string(kVolumeUid) + ".holder").c_str(), 0), 0);
   ASSERT_FALSE(file_.read());
-  EXPECT_NE(file_.read().error().find("restore it and its .copy"), std::string::npos);
+  EXPECT_NE(file_.read().error().find("restore it and its copy"), std::string::npos);
   EXPECT_FALSE(file_.claim(next(), Outlasts::kPowerCut));
 }
 

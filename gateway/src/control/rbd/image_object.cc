@@ -51,7 +51,13 @@ Result<std::optional<Recorded>> compare(RadosObject& object, const std::string& 
   if (!found) return Error{found.error()};
   Recorded wanted = present;
   if (found.value().text) {
-    const std::optional<Recorded> recorded = parse(*found.value().text);
+    std::optional<Recorded> recorded = parse(*found.value().text);
+    const bool is_damaged = !recorded;
+    if (is_damaged) {
+      const Result<std::optional<std::string>> copy = object.read_copy(kCopyBytes);
+      if (!copy) return Error{copy.error()};
+      if (copy.value()) recorded = parse(*copy.value());
+    }
     const std::string confirm = "once you know that " + image +
                                 " is the volume's image, remove the object with `rados rm` (" +
                                 object.shown() +
@@ -63,7 +69,7 @@ Result<std::optional<Recorded>> compare(RadosObject& object, const std::string& 
                    ", recorded is " + recorded->id + "; put the image back, or " + confirm};
     }
     if (!adopted) wanted = {present.id, std::max(recorded->size, present.size), present.adoptions};
-    if (*recorded == wanted) return recorded;
+    if (!is_damaged && *recorded == wanted) return recorded;
   }
   const Result<bool> written = object.replace(found.value(), format(wanted));
   if (!written) return Error{written.error()};

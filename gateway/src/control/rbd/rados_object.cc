@@ -1,12 +1,18 @@
 #include "control_rbd/rados_object.h"
 
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "backend/failure.h"
 #include "rbd/ceph_error.h"
 
 namespace sluice::control {
+namespace {
+
+constexpr std::string_view kCopyKey = "copy";
+
+}  // namespace
 
 RadosObject::RadosObject(std::shared_ptr<rbd::Pool> pool, std::string name)
     : pool_(std::move(pool)), name_(std::move(name)), shown_(pool_->name() + ": object " + name_) {}
@@ -29,6 +35,28 @@ Result<RadosObject::Found> RadosObject::read(size_t likely, size_t most) {
   return Found{std::move(text), rados_get_last_version(pool_->context())};
 }
 
+Result<std::optional<std::string>> RadosObject::read_copy(size_t most) {
+  const rados_read_op_t op = rados_create_read_op();
+  const char* const key = kCopyKey.data();
+  const size_t key_bytes = kCopyKey.size();
+  rados_omap_iter_t values = nullptr;
+  int values_result = 0;
+  rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &key_bytes, &values, &values_result);
+  const int r = rados_read_op_operate(op, pool_->context(), name_.c_str(), 0);
+  std::optional<std::string> copy;
+  char* found_key = nullptr;
+  char* value = nullptr;
+  size_t found_key_bytes = 0, value_bytes = 0;
+  const bool found =
+      r == 0 && values_result == 0 &&
+      rados_omap_get_next2(values, &found_key, &value, &found_key_bytes, &value_bytes) == 0;
+  if (found && value != nullptr && value_bytes <= most) copy.emplace(value, value_bytes);
+  if (values != nullptr) rados_omap_get_end(values);
+  rados_release_read_op(op);
+  if (r < 0 && r != -ENOENT) return failed("can't be read", r);
+  return copy;
+}
+
 Result<bool> RadosObject::replace(const Found& found, const std::string& text) {
   const rados_write_op_t op = rados_create_write_op();
   if (found.text) {
@@ -37,6 +65,10 @@ Result<bool> RadosObject::replace(const Found& found, const std::string& text) {
     rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, nullptr);
   }
   rados_write_op_write_full(op, text.data(), text.size());
+  const char* const key = kCopyKey.data();
+  const char* const value = text.data();
+  const size_t key_bytes = kCopyKey.size(), value_bytes = text.size();
+  rados_write_op_omap_set2(op, &key, &value, &key_bytes, &value_bytes, 1);
   const int r = rados_write_op_operate(op, pool_->context(), name_.c_str(), nullptr, 0);
   rados_release_write_op(op);
   if (r == 0) return true;

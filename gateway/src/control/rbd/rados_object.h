@@ -1,5 +1,6 @@
 // A small object of a pool, such as a record or marker. A write succeeds only if the object is
-// unchanged since the read.
+// unchanged since the read. The same write stores a copy of the text in the object's omap, which
+// Ceph keeps apart from its data, so that damage to the data does not lose the text.
 //
 // Threads: workers, one at a time; calls wait for Ceph.
 #pragma once
@@ -28,7 +29,10 @@ class RadosObject {
   const std::string& shown() const { return shown_; }  // its name in errors
   // Reads `likely` bytes first, then up to `most` if the object is longer.
   Result<Found> read(size_t likely, size_t most);
-  // False: another client wrote the object since it was read.
+  // The copy of the text, of `most` bytes at most. nullopt: there is none, or it is longer. It is
+  // older than the text if a release without copies wrote the object last.
+  Result<std::optional<std::string>> read_copy(size_t most);
+  // Writes text and copy. False: another client wrote the object since it was read.
   Result<bool> replace(const Found& found, const std::string& text);
   // Succeeds if there is no such object.
   Result<void> remove();

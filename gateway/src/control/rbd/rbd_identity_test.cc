@@ -181,6 +181,22 @@ TEST_F(RbdIdentityTest, AnImageThatWasReplacedIsRefusedUntilItIsConfirmed) {
   EXPECT_EQ(open(), "");
 }
 
+TEST_F(RbdIdentityTest, DamageToTheTextOfAMarkerOrAnImagesRecordLosesNeither) {
+  ASSERT_EQ(one_->run(create()).problem, "");
+  ASSERT_EQ(open(), "");
+  const wire::PoolObserved before = reported();
+  const std::string record = "sluice.image." + std::string(kImage);
+  for (const std::string& name : {std::string("sluice.pool.pool"), record}) {
+    ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
+  }
+  EXPECT_EQ(one_->observe().problem(), "");
+  EXPECT_EQ(one_->observe().marker(), before.marker());
+  EXPECT_EQ(open(), "");
+  ASSERT_EQ(rados_write_full(place_.pool()->context(), record.c_str(), "noise", 5), 0);
+  replace_image();
+  EXPECT_THAT(open(), HasSubstr("is another image than the volume's"));
+}
+
 TEST_F(RbdIdentityTest, AnotherImageUnderAVolumesNameIsNotDeleted) {
   ASSERT_EQ(one_->run(create()).problem, "");
   replace_image();
@@ -226,9 +242,10 @@ TEST_F(RbdIdentityTest, ADeletedImageLeavesNoRecord) {
   EXPECT_NE(objects("sluice.image." + std::string(kImage)), 0);
 }
 
-TEST_F(RbdIdentityTest, ARecordThatIsDamagedIsRefusedWithTheFix) {
+TEST_F(RbdIdentityTest, ARecordThatIsDamagedAndHasNoCopyIsRefusedWithTheFix) {
   ASSERT_EQ(one_->run(create()).problem, "");
   const std::string name = "sluice.image." + std::string(kImage);
+  ASSERT_EQ(rados_remove(place_.pool()->context(), name.c_str()), 0);
   ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "damaged", 7), 0);
   EXPECT_THAT(open(), HasSubstr(name + " is damaged; once you know"));
 }

@@ -44,6 +44,11 @@ class CephPool final : public MarkedStorage {
     FoundMarker marker{.exists = found_.text.has_value()};
     if (!found_.text) return marker;
     if (const auto text = unseal(*found_.text)) marker.marker = parse_marker(*text);
+    if (marker.marker) return marker;
+    const Result<std::optional<std::string>> copy = object_.read_copy(kCopyBytes);
+    if (!copy) return Error{copy.error()};
+    const auto text = copy.value() ? unseal(*copy.value()) : std::nullopt;
+    if (text) marker.marker = parse_marker(*text);
     return marker;
   }
 

@@ -167,6 +167,31 @@ TEST_F(RbdPoolTest, WhatWasReadBeforeAClaimIsReadAgainWhereOthersWroteMeanwhile)
   EXPECT_EQ(theirs.read().value(), record(7, "one"));
 }
 
+TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAnewByAClaim) {
+  RecordObject object(place_.pool(), kVolumeUid);
+  const std::string name = std::string("sluice.volume.") + kVolumeUid;
+  for (const std::string& damage :
+       {std::string(), std::string("sluice-volume 1\nvolume of noise")}) {
+    ASSERT_TRUE(object.claim(record(6, "two")).ok());
+    ASSERT_EQ(
+        rados_write_full(place_.pool()->context(), name.c_str(), damage.data(), damage.size()), 0);
+    Record copy = record(6, "two");
+    copy.reservations_known = false;
+    EXPECT_EQ(object.read().value(), copy);
+    EXPECT_THAT(object.claim(record(5, "one")).error(), HasSubstr("is of epoch 6, newer than"));
+    ASSERT_TRUE(object.claim(record(6, "two")).ok());
+    EXPECT_EQ(object.read().value(), record(6, "two"));
+  }
+}
+
+TEST_F(RbdPoolTest, ARecordWithoutACopyIsRefusedIfItsTextIsDamaged) {
+  const std::string name = std::string("sluice.volume.") + kVolumeUid;
+  ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
+  RecordObject object(place_.pool(), kVolumeUid);
+  EXPECT_FALSE(object.read().ok());
+  EXPECT_FALSE(object.claim(record(7, "one")).ok());
+}
+
 TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
   Record large = record(1, "one");
   for (uint64_t key = 1; key <= 4000; ++key) {
@@ -177,6 +202,10 @@ TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
   RecordObject object(place_.pool(), kVolumeUid);
   ASSERT_TRUE(object.claim(large).ok());
   EXPECT_EQ(object.read().value(), large);
+  const std::string name = std::string("sluice.volume.") + kVolumeUid;
+  ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
+  large.reservations_known = false;
+  EXPECT_EQ(object.read().value(), large) << "its copy";
 }
 
 TEST_F(RbdPoolTest, AnImageGrowsWhileNobodyWaitsForIt) {

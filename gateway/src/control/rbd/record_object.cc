@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/log.h"
 
 namespace sluice::control {
 namespace {
@@ -23,8 +24,19 @@ Result<RecordObject::Found> RecordObject::find() {
   Found found{{}, std::move(object).value()};
   if (!found.object.text) return found;
   Result<Record> record = parse_record(*found.object.text, volume_, object_.shown());
-  if (!record) return Error{record.error()};
-  found.record = std::move(record).value();
+  if (record) {
+    found.record = std::move(record).value();
+    return found;
+  }
+  const Result<std::optional<std::string>> text = object_.read_copy(kMaxBytes);
+  if (!text) return Error{text.error()};
+  if (!text.value()) return Error{record.error()};
+  Result<Record> copy = parse_record(*text.value(), volume_, object_.shown());
+  if (!copy) return Error{record.error()};
+  log::warning("the record of a volume is damaged; its copy is used",
+               {{"volume", volume_}, {"reason", record.error()}});
+  found.record = std::move(copy).value();
+  found.record->reservations_known = false;
   return found;
 }
 

@@ -1,5 +1,6 @@
 // A volume's record (control/local/record.h) beside its image: the object `sluice.volume.<uid>` in
-// the pool. The client that does the I/O writes it, so that a blocklisted client can't.
+// the pool. The client that does the I/O writes it, so that a blocklisted client can't. If its text
+// is damaged, the object's copy replaces it; the reservations of the copy may be older.
 //
 // Threads: workers, one at a time; calls wait for Ceph.
 #pragma once
