@@ -16,6 +16,8 @@ type identity struct {
 	pools map[string]*place
 	// replaced has the locations at which another file has replaced the recorded image.
 	replaced map[string]bool
+	// truncated has the locations of images that lost their end.
+	truncated map[string]bool
 	// systems maps the name of each gateway to its system.
 	systems map[string]string
 	// resumed are the epochs in which a gateway continued after a restart.
@@ -39,11 +41,12 @@ const identityShare, identitySeed = 5, 3
 
 func newIdentity(seed uint64, broken Rule) *identity {
 	chosen := broken == Whole && seed%identityShare == identitySeed
-	if !chosen && !slices.Contains([]Rule{NoMarker, NoImageRecord, NoSystem, NoRecordCopy, NoKeyCheck}, broken) {
+	if !chosen && !slices.Contains([]Rule{NoMarker, NoImageRecord, NoImageSize, NoSystem, NoRecordCopy, NoKeyCheck}, broken) {
 		return nil
 	}
 	return &identity{random: rand.New(rand.NewPCG(seed, 2)), pools: map[string]*place{"pool-1": {below: map[string]bool{}},
-		noReflink: {below: map[string]bool{}}}, replaced: map[string]bool{}, systems: map[string]string{}, resumed: map[epochKey]bool{}}
+		noReflink: {below: map[string]bool{}}}, replaced: map[string]bool{}, truncated: map[string]bool{},
+		systems: map[string]string{}, resumed: map[epochKey]bool{}}
 }
 
 func (i *identity) chance(in int) bool { return i.random.IntN(in) == 0 }
@@ -100,10 +103,7 @@ func (w *World) stepOfIdentity() {
 		uid := []string{"pool-1", noReflink}[i.random.IntN(2)]
 		i.pools[uid].away = w.isKnown(uid)
 	case 4, 5, 6, 7, 8, 9:
-		if volumes := w.volumes(); len(volumes) > 0 {
-			location := model.VolumeLocation(volumes[i.random.IntN(len(volumes))])
-			i.replaced[location] = w.images[location] != 0
-		}
+		w.damageImage(i.replaced)
 	case 10:
 		w.emptyStore()
 	case 11, 12:
@@ -114,6 +114,16 @@ func (w *World) stepOfIdentity() {
 		w.startReplicaWithOtherKeys()
 	case 20, 21, 22:
 		w.startFromOldState(w.names[i.random.IntN(len(w.names))])
+	case 23, 24, 25, 26, 27, 28:
+		w.damageImage(i.truncated)
+	}
+}
+
+// damageImage enters the image of a random volume, if it has one, in a list of damaged images.
+func (w *World) damageImage(damaged map[string]bool) {
+	if volumes := w.volumes(); len(volumes) > 0 {
+		location := model.VolumeLocation(volumes[w.identity.random.IntN(len(volumes))])
+		damaged[location] = w.images[location] != 0
 	}
 }
 
@@ -161,6 +171,7 @@ func (w *World) putBack() {
 	i := w.identity
 	w.endReplaced()
 	clear(i.replaced)
+	clear(i.truncated)
 	for _, d := range w.disks {
 		d.damaged = [2]bool{}
 	}
@@ -237,6 +248,8 @@ func (w *World) unopenable(v *model.Volume) string {
 		return "no such file"
 	case w.identity.replaced[location] && w.broken != NoImageRecord:
 		return "another file than the volume's image"
+	case w.identity.truncated[location] && w.broken != NoImageSize:
+		return "the image's end is missing"
 	}
 	return ""
 }
@@ -258,6 +271,9 @@ func (w *World) checkImage(p *process, uid string) {
 		}
 		if w.identity.replaced[model.VolumeLocation(v)] {
 			w.violate("%s serves %s from another image than its own", p.ref, uid)
+		}
+		if w.identity.truncated[model.VolumeLocation(v)] {
+			w.violate("%s serves %s from an image that lost its end", p.ref, uid)
 		}
 	}
 }

@@ -59,6 +59,8 @@ const (
 	NoMarker
 	// NoImageRecord makes gateways open an image without comparing it with its record.
 	NoImageRecord
+	// NoImageSize makes gateways open an image that is smaller than its record.
+	NoImageSize
 	// NoSystem makes gateways follow any store.
 	NoSystem
 	// NoRecordCopy makes gateways treat a record as absent if one of its copies is damaged.
