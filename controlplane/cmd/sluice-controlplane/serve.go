@@ -55,7 +55,7 @@ func serveCommand() *cobra.Command {
 		Long: "Serve the API. Without --etcd-endpoints the store is an etcd inside this process, with its data in " +
 			"--data-dir; that is for one replica.",
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error { return unlessStopped(command.Context(), s.run(command.Context())) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7460", "host:port of the API")
@@ -77,6 +77,15 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return command
+}
+
+// unlessStopped returns nil for the error of a start that a signal ended: the administrator requested the stop.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "sluice-controlplane: stopped by a signal while it started:", err)
+	return nil
 }
 
 // externalFlags adds the flags of an external etcd.
