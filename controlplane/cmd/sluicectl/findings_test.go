@@ -34,6 +34,12 @@ func condition(kind string, status pb.ConditionStatus, message string) *pb.Condi
 	return &pb.Condition{Type: kind, Status: status, Reason: "Because", Message: message}
 }
 
+func because(reason, kind string, status pb.ConditionStatus, message string) *pb.Condition {
+	c := condition(kind, status, message)
+	c.Reason = reason
+	return c
+}
+
 // healthy is a system without problems.
 func healthy() *whole {
 	ready := pb.GatewayHealth_GATEWAY_HEALTH_READY
@@ -89,6 +95,17 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
 		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {
 			w.pools[0] = localPool("node-1", condition("Ready", no, "gone"))
+		}},
+		"unidentified pool": {"pool nvme", "may be other storage than it was; nothing is created or deleted there: no marker", func(w *whole) {
+			w.pools[0] = localPool("node-1", because("PoolNotIdentified", "Ready", no, "no marker"))
+		}},
+		"missing images": {"pool nvme", "the images of 2 volumes are missing", func(w *whole) {
+			w.pools[0] = localPool("node-1", because("ImageMissing", "Degraded", pb.ConditionStatus_CONDITION_STATUS_TRUE,
+				"the images of 2 volumes are missing"))
+		}},
+		"refused gateway": {"gateway gw-1", "a process that names it was refused (WrongNode): it runs on node-7", func(w *whole) {
+			w.gateways[0].Status.Conditions = []*pb.Condition{because("WrongNode", "Refused", pb.ConditionStatus_CONDITION_STATUS_TRUE,
+				"it runs on node-7")}
 		}},
 		"full pool": {"pool nvme", "is 90 % full", func(w *whole) {
 			w.pools[0].Status.CapacityBytes, w.pools[0].Status.UsedBytes = 1000, 900

@@ -36,7 +36,14 @@ const (
 	AlarmUnusable          = "VolumeDataUnusable"
 	AlarmPathsNotRedundant = "PathsNotRedundant"
 	AlarmGatewayDead       = "GatewayDead"
+	// AlarmGatewayRefused: the process that names the gateway was refused, and no other process is the gateway.
+	AlarmGatewayRefused = "GatewayRefused"
+	// AlarmPoolNotIdentified: a gateway found storage without the pool's marker in the place of the pool.
+	AlarmPoolNotIdentified = "PoolNotIdentified"
 )
+
+// Alarms are the reasons of alarms.
+var Alarms = []string{AlarmNoOwner, AlarmUnusable, AlarmPathsNotRedundant, AlarmGatewayDead, AlarmGatewayRefused, AlarmPoolNotIdentified}
 
 func (d *Decision) add(actions ...Action) { d.Actions = append(d.Actions, actions...) }
 

@@ -51,8 +51,11 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 		decision.add(&ForgetGateway{Subject: about(g), Number: g.Status.Number}, &Remove{about(g)})
 		return decision
 	}
-	if found.health == model.GatewayDead {
+	switch {
+	case found.health == model.GatewayDead:
 		decision.Alarm = AlarmGatewayDead
+	case v.link(g.Status.Number).connection == nil && slices.ContainsFunc(g.Status.Conditions, isRefused):
+		decision.Alarm = AlarmGatewayRefused
 	}
 	if change, needed := v.gatewayStatus(g, found, now); needed {
 		decision.add(change)
@@ -61,6 +64,10 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 		decision.add(c)
 	}
 	return decision
+}
+
+func isRefused(c model.Condition) bool {
+	return c.Type == model.ConditionRefused && c.Status == model.ConditionTrue
 }
 
 // judge returns the health of a gateway.

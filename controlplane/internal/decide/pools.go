@@ -23,6 +23,9 @@ func (v *LeaderView) DecidePool(name string, now time.Time) Decision {
 		v.decideFences(pool, now, &decision)
 	}
 	found, failing := v.poolReports(pool)
+	if slices.ContainsFunc(failing, func(r model.PoolReport) bool { return r.Unidentified }) {
+		decision.Alarm = AlarmPoolNotIdentified
+	}
 	if found != nil {
 		if a, needed := poolUse(pool, *found); needed {
 			decision.add(a)

@@ -84,7 +84,7 @@ func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
 	for _, volume := range v.Volumes {
 		m.volumes.WithLabelValues(string(volume.Status.Ownership.State)).Inc()
 	}
-	for _, alarm := range []string{decide.AlarmNoOwner, decide.AlarmUnusable, decide.AlarmPathsNotRedundant, decide.AlarmGatewayDead} {
+	for _, alarm := range decide.Alarms {
 		m.alarms.WithLabelValues(alarm)
 	}
 	for _, alarm := range alarms {
