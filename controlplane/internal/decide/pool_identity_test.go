@@ -147,6 +147,63 @@ func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *tes
 	}
 }
 
+func TestImagesWithoutVolumesAndVolumesWithoutImagesAreListedForEveryKindOfPool(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   model.StoragePoolSpec
+		remedy string
+	}{
+		"directory": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Directory: "/srv/sluice"}}, "remove them from /srv/sluice"},
+		"devices": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Devices: []string{"/dev/disk/by-id/nvme-a"}}},
+			"blkdiscard"},
+		"Ceph": {model.StoragePoolSpec{WarnPercent: 85, RBD: &model.RBDPool{Pool: "rbd"}}, "adopt or remove them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := inDirectory()
+			kind := *v.StoragePools["pool"]
+			kind.Spec = c.spec
+			kind.Meta.Version++
+			v.Put(&kind)
+			v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Clients: []model.RadosClient{{Client: "c"}}, Version: 1})
+			reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
+			jobs := jobsOf(v.DecidePool("pool", start))
+			if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
+				t.Fatalf("%+v", jobs)
+			}
+			jobs[0].Version = 9
+			jobs[0].Result = model.JobResult{DonePermille: model.JobDone, At: start, Images: []string{"volume-left"}}
+			v.PutJob(jobs[0])
+			actions := v.DecidePool("pool", start).Actions
+			pool := *v.StoragePools["pool"]
+			said := ""
+			for _, a := range actions {
+				if changed, ok := a.(*decide.Modify); ok && changed.Event != nil {
+					said += changed.Event.Message
+				}
+				modifies(a, &pool)
+			}
+			if s := pool.Status; !slices.Equal(s.OrphanedImages, []string{"volume-left"}) || !slices.Equal(s.MissingImages, []string{"volume-made"}) {
+				t.Errorf("%+v", s)
+			}
+			if !strings.Contains(said, "restore them, or delete the volumes") {
+				t.Errorf("of missing images the event states %q", said)
+			}
+			pool.Status.MissingImages = []string{"volume-made"} // known since before
+			pool.Status.OrphanedImages, pool.Status.OrphanedImageCount = nil, 0
+			pool.Meta.Version++
+			v.Put(&pool)
+			said = ""
+			for _, a := range v.DecidePool("pool", start).Actions {
+				if changed, ok := a.(*decide.Modify); ok && changed.Event != nil {
+					said += changed.Event.Message
+				}
+			}
+			if !strings.Contains(said, c.remedy) {
+				t.Errorf("of images without volumes the event states %q, want %q", said, c.remedy)
+			}
+		})
+	}
+}
+
 func TestAVolumeThatGatewaysCouldNotOpenSaysWhy(t *testing.T) {
 	v := inDirectory()
 	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30})
