@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/bench/records"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // settings of a run.
@@ -67,7 +67,7 @@ func run(s settings, also string) (err error) {
 	if s.watched < 1 {
 		return fmt.Errorf("-watched %d: at least one LUN is watched", s.watched)
 	}
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		return fmt.Errorf("this needs namespaces: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -31,7 +31,7 @@ type bench struct {
 	settings
 	*cluster.Cluster
 	luns    int
-	host    *host.Multipath
+	host    *initiator.Multipath
 	watched []uint16
 	owners  *cluster.Owners
 	deaths  []time.Time // the last deadNodes of them
@@ -84,7 +84,7 @@ func measure(ctx context.Context, s settings, luns int, times counts, report fun
 	}
 	fmt.Printf("%d LUNs are made and owned after %.1f s\n", luns, time.Since(began).Seconds())
 	b.owners = made.FollowOwners(ctx)
-	b.host = host.Open(host.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
+	b.host = initiator.Open(initiator.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
 		LUNs: b.watched, ResetWait: s.resetWait, SilenceLimit: silenceLimit, ReconnectDelay: 50 * time.Millisecond})
 	defer b.host.Close()
 	if err := b.faults(ctx, times); err != nil {
@@ -152,7 +152,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	stop := watch(ctx, probes)
 	defer stop()
 	undisturbed := b.usage()
-	if err := world.Wait(ctx, b.calm); err != nil {
+	if err := netns.Wait(ctx, b.calm); err != nil {
 		return record{}, err
 	}
 	calm := b.usage().since(undisturbed)
@@ -194,7 +194,7 @@ func (b *bench) mayDie(ctx context.Context, kind string) error {
 		return nil
 	}
 	if len(b.deaths) == deadNodes {
-		if err := world.Wait(ctx, time.Until(b.deaths[0].Add(deathWindow))); err != nil {
+		if err := netns.Wait(ctx, time.Until(b.deaths[0].Add(deathWindow))); err != nil {
 			return err
 		}
 		b.deaths = b.deaths[1:]

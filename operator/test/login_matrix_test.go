@@ -17,7 +17,7 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
 )
 
@@ -188,12 +188,12 @@ func TestAHostThatIsAResourceLogsInWithItsCredentialsOnlyThroughEveryPortal(t *t
 
 	must(change(t, own, func(s *corev1.Secret) { s.Data["password"] = []byte(matrixRotated) }))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: "web", Secret: matrixRotated, MutualUser: "store",
-		MutualSecret: matrixMutual, Former: []host.CHAP{{User: "web", Secret: matrixSecret}}}
+		MutualSecret: matrixMutual, Former: []initiator.CHAP{{User: "web", Secret: matrixSecret}}}
 	m.everywhere("secret rotated")
 
 	must(change(t, named, func(h *v1alpha1.Host) { h.Spec.Chap.Username, h.Spec.MutualChap.Username = "", "" }))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: matrixName + "named", Secret: matrixRotated,
-		MutualUser: m.target, MutualSecret: matrixMutual, Former: []host.CHAP{{User: "web", Secret: matrixRotated}, {User: "web", Secret: matrixSecret}}}
+		MutualUser: m.target, MutualSecret: matrixMutual, Former: []initiator.CHAP{{User: "web", Secret: matrixRotated}, {User: "web", Secret: matrixSecret}}}
 	m.everywhere("user names removed")
 
 	gone := m.owner(nil)

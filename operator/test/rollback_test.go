@@ -13,13 +13,13 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	machine "sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // reflinked mounts a file system that supports snapshots.
 func reflinked(t *testing.T) string {
 	t.Helper()
-	made, err := machine.XFS(t.TempDir())
+	made, err := netns.XFS(t.TempDir())
 	if err != nil {
 		t.Skipf("no XFS here: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // If a pool is above its threshold, hosts of its volumes get a unit attention (SBC-4 §4.7.3.7.2), administrators an event and a
@@ -41,9 +41,9 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	for i := range 3 {
 		rados(ctx, t, c, fmt.Sprintf("rados -p rbd put content-%d %s", i, file))
 	}
-	thresholdReached := host.Sense{Key: host.SenseUnitAttention, Code: 0x38, Qualifier: 0x07}
+	thresholdReached := initiator.Sense{Key: initiator.SenseUnitAttention, Code: 0x38, Qualifier: 0x07}
 	until(ctx, t, func() error {
-		response, err := session.Do(ctx, host.Write(0, 0, content(2), blockSize))
+		response, err := session.Do(ctx, initiator.Write(0, 0, content(2), blockSize))
 		if err == nil && response.Sense != thresholdReached {
 			err = fmt.Errorf("the host was told %v", response)
 		}

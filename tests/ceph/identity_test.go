@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // condition waits until a condition of an object has a reason, and returns its message.
@@ -82,7 +82,7 @@ func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	session := login(ctx, t, c, 1, 0)
 	writes(ctx, t, session, 0, 1)
 	until(ctx, t, func() error {
-		_, err := session.Good(ctx, host.Write(1, 0, content(1), blockSize))
+		_, err := session.Good(ctx, initiator.Write(1, 0, content(1), blockSize))
 		return err
 	})
 	replaced, truncated := "rbd/"+imageOf(ctx, t, c, name), "rbd/"+imageOf(ctx, t, c, "other")

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -46,7 +46,7 @@ func connects(ctx context.Context, t *testing.T, service pb.GatewayStreamService
 	s.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Hello{Hello: hello}})
 	go func() {
 		beat := &pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}}
-		for world.Wait(stream.Context(), heartbeat) == nil && s.trySend(beat) == nil {
+		for netns.Wait(stream.Context(), heartbeat) == nil && s.trySend(beat) == nil {
 		}
 	}()
 	return s

@@ -12,9 +12,9 @@ import (
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -62,7 +62,7 @@ func (m *matrix) hold(place string, gateway int) {
 // owner returns the gateway that owns the volume, other than `not`.
 func (m *matrix) owner(not int) (owner int) {
 	m.Helper()
-	if err := world.Until(m.Context(), func() (err error) {
+	if err := netns.Until(m.Context(), func() (err error) {
 		if owner, err = the.OwnerOf(m.Context(), m.volume); err == nil && owner == not {
 			err = fmt.Errorf("%s owns the volume", cluster.GatewayName(owner))
 		}
@@ -124,17 +124,17 @@ func TestANodeLogsInToAPublishedVolumeWithItsCredentialsOnlyThroughEveryPortal(t
 	class[keyPassword] = classRotated
 	m.publish(nodeID(classed), class)
 	m.nodes[classed] = logins.Credentials{Initiator: initiatorOf(classed), User: "web", Secret: classRotated, MutualUser: "store",
-		MutualSecret: classMutual, Former: []host.CHAP{{User: "web", Secret: classSecret}}}
+		MutualSecret: classMutual, Former: []initiator.CHAP{{User: "web", Secret: classSecret}}}
 	former, fresh := m.nodes[keyed].Secret, nodeKey("node-30 installed anew")
 	m.nodes[keyed] = logins.Credentials{Initiator: initiatorOf(keyed), User: initiatorOf(keyed),
-		Secret: derived(t, keyed, fresh, m.publish(announced(keyed, fresh), nil)), Former: []host.CHAP{{User: initiatorOf(keyed), Secret: former}}}
+		Secret: derived(t, keyed, fresh, m.publish(announced(keyed, fresh), nil)), Former: []initiator.CHAP{{User: initiatorOf(keyed), Secret: former}}}
 	m.everywhere("secrets rotated")
 
 	if _, err := hosts().UpdateHost(t.Context(), &pb.UpdateHostRequest{Host: m.withoutUserNames("csi." + classed)}); err != nil {
 		t.Fatal(err)
 	}
 	m.nodes[classed] = logins.Credentials{Initiator: initiatorOf(classed), User: initiatorOf(classed), Secret: classRotated,
-		MutualUser: m.target, MutualSecret: classMutual, Former: []host.CHAP{{User: "web", Secret: classRotated}, {User: "web", Secret: classSecret}}}
+		MutualUser: m.target, MutualSecret: classMutual, Former: []initiator.CHAP{{User: "web", Secret: classRotated}, {User: "web", Secret: classSecret}}}
 	m.everywhere("user names removed")
 	m.outage()
 }

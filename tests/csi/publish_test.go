@@ -205,8 +205,8 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 func shown(t *testing.T, found map[string]string) {
 	t.Helper()
 	for portal := range strings.SplitSeq(found["portals"], ",") {
-		url := fmt.Sprintf("iscsi://%s%%%s@%s/%s/%s", initiator, secretOf(t, "node-1", found), portal, found["iqn"], found["lun"])
-		shown, err := exec.Command("iscsi-inq", "-i", initiator, "-e", "1", "-c", "131", url).CombinedOutput()
+		url := fmt.Sprintf("iscsi://%s%%%s@%s/%s/%s", nodeInitiator, secretOf(t, "node-1", found), portal, found["iqn"], found["lun"])
+		shown, err := exec.Command("iscsi-inq", "-i", nodeInitiator, "-e", "1", "-c", "131", url).CombinedOutput()
 		if err != nil || !strings.Contains(strings.ToLower(strings.ReplaceAll(string(shown), " ", "")), found["naa"]) {
 			t.Errorf("LUN %s is not NAA %s by %s: %v: %s", found["lun"], found["naa"], portal, err, shown)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // During an upgrade the driver presents the certificate of the earlier release, which has the operator's role.
@@ -16,7 +16,7 @@ func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier := &world.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
+	earlier := &netns.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
 		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", "controller", "--endpoint", "unix://" + socket},
 			controllerFlags(scratch, "operator")...)}
 	if err := earlier.Start(); err != nil {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -42,7 +42,7 @@ var the struct {
 }
 
 func TestMain(m *testing.M) {
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		fmt.Println("SKIP csi:", err)
 		return
 	}
@@ -106,7 +106,7 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 	if err := os.WriteFile(filepath.Join(scratch, "chap.key"), []byte(driverKey+"\n"), 0o600); err != nil {
 		return end, err
 	}
-	for _, p := range []*world.Process{
+	for _, p := range []*netns.Process{
 		plugin(scratch, programs, "controller", append(controllerFlags(scratch, "csi"), "--metrics", the.controllerMetrics)...),
 		plugin(scratch, programs, "node", "--metrics", the.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
 	} {
@@ -137,8 +137,8 @@ func controllerFlags(scratch, role string) []string {
 		"--tls-key", filepath.Join(certs, role+".key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
 }
 
-func plugin(scratch, programs, mode string, flags ...string) *world.Process {
-	return &world.Process{Name: "csi-" + mode, Log: filepath.Join(scratch, "csi-"+mode+".log"),
+func plugin(scratch, programs, mode string, flags ...string) *netns.Process {
+	return &netns.Process{Name: "csi-" + mode, Log: filepath.Join(scratch, "csi-"+mode+".log"),
 		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", mode, "--log-level", "debug",
 			"--endpoint", "unix://" + filepath.Join(scratch, mode+".sock")}, flags...)}
 }
@@ -149,7 +149,7 @@ func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connection, world.Until(ctx, func() error {
+	return connection, netns.Until(ctx, func() error {
 		answer, err := csi.NewIdentityClient(connection).Probe(ctx, &csi.ProbeRequest{})
 		if err == nil && !answer.GetReady().GetValue() {
 			return errors.New("the plugin is not ready")
@@ -166,7 +166,7 @@ func xfs(scratch string) (string, error) {
 	if err := errors.Join(os.Mkdir(directory, 0o700), os.Mkdir(etc, 0o700)); err != nil {
 		return "", err
 	}
-	name := []byte("InitiatorName=" + initiator + "\n")
+	name := []byte("InitiatorName=" + nodeInitiator + "\n")
 	if err := os.WriteFile(filepath.Join(etc, "initiatorname.iscsi"), name, 0o600); err != nil {
 		return "", err
 	}
@@ -193,5 +193,5 @@ func shell(line string) error {
 	return nil
 }
 
-// initiator is the name of the node to which volumes are published.
-var initiator = initiatorOf("node-1")
+// nodeInitiator is the name of the node to which volumes are published.
+var nodeInitiator = initiatorOf("node-1")

@@ -18,7 +18,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/robustness/history"
 )
 
@@ -38,7 +38,7 @@ type experiment struct {
 	miniCeph string
 	seed     uint64
 	duration time.Duration
-	// resetWait of the hosts; see host.Config.
+	// resetWait of the hosts; see initiator.Config.
 	resetWait time.Duration
 	// out is the directory for data that explains a failure.
 	out     string
@@ -211,16 +211,16 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 	return startStandalone(ctx, gateway, directory, note)
 }
 
-func (e experiment) hosts(system system, note noter) []*host.Multipath {
-	var all []*host.Multipath
+func (e experiment) hosts(system system, note noter) []*initiator.Multipath {
+	var all []*initiator.Multipath
 	for i := range hostCount {
-		all = append(all, host.Open(host.Config{Portals: system.portals(), Target: system.target(), LUNs: system.luns(),
+		all = append(all, initiator.Open(initiator.Config{Portals: system.portals(), Target: system.target(), LUNs: system.luns(),
 			Initiator: system.initiator(i), ResetWait: e.resetWait, AnyPath: 0.3, Note: note}))
 	}
 	return all
 }
 
-func waitPaths(ctx context.Context, hosts []*host.Multipath) error {
+func waitPaths(ctx context.Context, hosts []*initiator.Multipath) error {
 	ctx, cancel := context.WithTimeout(ctx, recoverTime)
 	defer cancel()
 	for _, multipath := range hosts {
@@ -286,7 +286,7 @@ func (e experiment) judge(w *workload, v *verdict, events *timeline) {
 	for _, refusal := range w.refusals {
 		v.find(claimAnswered, refusal)
 	}
-	if n := w.counts[host.Failed.String()] + w.counts[host.Unknown.String()]; n > 0 {
+	if n := w.counts[initiator.Failed.String()] + w.counts[initiator.Unknown.String()]; n > 0 {
 		v.find(claimAnswered, fmt.Sprintf("%d operations failed or their fate is unknown after %v", n, operationTimeout))
 	}
 	if v.maybes == 0 || len(v.faults) == 0 {

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func main() {
@@ -60,9 +60,9 @@ func main() {
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}
-	err := world.Isolate()
+	err := netns.Isolate()
 	if err == nil {
-		err = world.OwnSharedMemory()
+		err = netns.OwnSharedMemory()
 	}
 	if err != nil {
 		fmt.Println("SKIP robustness:", err)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // endsWithin bounds the time after which a process that must not run ends by itself.
 const endsWithin = 10 * time.Second
 
 // another returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
-func (r *recorded) another(of *world.Process, words map[string]string) *world.Process {
+func (r *recorded) another(of *netns.Process, words map[string]string) *netns.Process {
 	r.made++
 	name := fmt.Sprintf("%s-again-%d", of.Name, r.made)
 	arguments := slices.Clone(of.Arguments)
@@ -29,13 +29,13 @@ func (r *recorded) another(of *world.Process, words map[string]string) *world.Pr
 			arguments[i+1] = filepath.Join(r.Directory, name+".socket")
 		}
 	}
-	p := &world.Process{Name: name, Node: of.Node, Arguments: arguments, Environment: of.Environment, Log: filepath.Join(r.Directory, name+".log")}
+	p := &netns.Process{Name: name, Node: of.Node, Arguments: arguments, Environment: of.Environment, Log: filepath.Join(r.Directory, name+".log")}
 	r.others = append(r.others, p)
 	return p
 }
 
 // refusesToRun requires that a process ends by itself and states why.
-func (r *recorded) refusesToRun(p *world.Process, words string) error {
+func (r *recorded) refusesToRun(p *netns.Process, words string) error {
 	select {
 	case <-p.Done():
 	case <-time.After(endsWithin):
@@ -47,7 +47,7 @@ func (r *recorded) refusesToRun(p *world.Process, words string) error {
 	return p.Kill()
 }
 
-func (r *recorded) anyGateway() (int, *world.Process) {
+func (r *recorded) anyGateway() (int, *netns.Process) {
 	i := r.random.IntN(len(r.Gateways))
 	return i, r.Gateways[i]
 }
@@ -131,11 +131,11 @@ func (r *recorded) emptyStore(ctx context.Context) (func(context.Context) error,
 	for at := slices.Index(arguments, "--etcd-endpoints"); at >= 0; at = slices.Index(arguments, "--etcd-endpoints") {
 		arguments = slices.Delete(arguments, at, at+2)
 	}
-	first := &world.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
+	first := &netns.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
 	other := r.another(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
 	err := other.Start()
 	if err == nil {
-		err = world.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })
+		err = netns.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })
 	}
 	return func(ctx context.Context) error {
 		for i := range r.Gateways {

@@ -9,16 +9,16 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // plant is a cluster on three fabrics at once, of one, two and three switches in a row, with a host at the same place as each
 // gateway.
 type plant struct {
-	*rig.Bench
+	*harness.Bench
 	*cluster.Cluster
 	// numbers of the gateways in the control plane.
 	numbers []uint32
@@ -49,7 +49,7 @@ func letter(at int) string { return string(rune('a' + at)) }
 
 func bridge(fabric string, at int) string {
 	if at == 0 {
-		return "br-" + fabric // made by package world
+		return "br-" + fabric // made by package netns
 	}
 	return fabric + "-" + letter(at)
 }
@@ -81,7 +81,7 @@ func (p *plant) prepare(ctx context.Context) error {
 	}
 	for _, fabric := range fabrics {
 		for i := range hosts {
-			err := world.Until(ctx, func() error { // until the gateway that is shown serves it
+			err := netns.Until(ctx, func() error { // until the gateway that is shown serves it
 				_, err := p.shown(ctx, fabric, i)
 				return err
 			})
@@ -125,27 +125,27 @@ func (p *plant) dealOut(ctx context.Context) error {
 func (p *plant) wire() error {
 	for on, fabric := range fabrics {
 		for at := 1; at < switchesOf(fabric); at++ {
-			if err := rig.AddBridge(bridge(fabric, at)); err != nil {
+			if err := harness.AddBridge(bridge(fabric, at)); err != nil {
 				return err
 			}
-			if err := rig.Join(bridge(fabric, at-1), bridge(fabric, at), linkRate); err != nil {
+			if err := harness.Join(bridge(fabric, at-1), bridge(fabric, at), linkRate); err != nil {
 				return err
 			}
 		}
 		for i := range hosts {
 			name, at := cluster.GatewayName(i), bridge(fabric, place(fabric, i))
-			if err := rig.Replug(name, fabric, at); err != nil {
+			if err := harness.Replug(name, fabric, at); err != nil {
 				return err
 			}
-			if err := rig.ShapeBoth(name, fabric, portRate); err != nil {
+			if err := harness.ShapeBoth(name, fabric, portRate); err != nil {
 				return err
 			}
 			if on == 0 {
-				if err := rig.AddNode(hostNode(i)); err != nil {
+				if err := harness.AddNode(hostNode(i)); err != nil {
 					return err
 				}
 			}
-			if err := rig.Plug(hostNode(i), fabric, at, fmt.Sprintf("10.%d.0.%d", 1+on, 100+i), portRate); err != nil {
+			if err := harness.Plug(hostNode(i), fabric, at, fmt.Sprintf("10.%d.0.%d", 1+on, 100+i), portRate); err != nil {
 				return err
 			}
 		}
@@ -249,11 +249,11 @@ func (p *plant) shown(ctx context.Context, fabric string, i int) (path, error) {
 	for k := range hosts {
 		// The root namespace is at the first switch of each fabric. It asks on behalf of the host.
 		asked := p.Portals((2*hosts - 1 - i - k) % hosts)[on]
-		found, err := host.Discover(ctx, host.Options{Portal: asked, Initiator: at.initiator})
+		found, err := initiator.Discover(ctx, initiator.Options{Portal: asked, Initiator: at.initiator})
 		if err != nil {
 			return path{}, err
 		}
-		which := slices.IndexFunc(found, func(s host.Shown) bool { return s.Target == at.target })
+		which := slices.IndexFunc(found, func(s initiator.Shown) bool { return s.Target == at.target })
 		if which < 0 || len(found[which].Portals) == 0 {
 			continue
 		}
@@ -272,7 +272,7 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 	on := slices.Index(fabrics, fabric)
 	for n, shown := range portals {
 		portal, _, _ := strings.Cut(shown, ",")
-		g := slices.IndexFunc(p.Gateways, func(process *world.Process) bool {
+		g := slices.IndexFunc(p.Gateways, func(process *netns.Process) bool {
 			return p.Portals(slices.Index(p.Gateways, process))[on] == portal
 		})
 		if g < 0 {
@@ -292,7 +292,7 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 func (p *plant) ownerOf(ctx context.Context, volume string) (owner uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	err = world.Until(ctx, func() error {
+	err = netns.Until(ctx, func() error {
 		text, err := p.Control(ctx, "volume", "get", volume, "-o", "json")
 		if err == nil {
 			owner, err = ownerIn(text, volume)

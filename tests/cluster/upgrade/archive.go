@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // MakeDirectory creates Directory, with its files in a scratch directory. Its pool is an XFS, because a snapshot needs one; if
@@ -26,7 +26,7 @@ func MakeDirectory(scratch string) (shares bool, undo func() error, err error) {
 	if err := mount("--bind", scratch, Directory); err != nil {
 		return false, nil, err
 	}
-	disk, err := world.XFS(Directory)
+	disk, err := netns.XFS(Directory)
 	if err != nil {
 		return false, func() error { return unmount(Directory) }, nil //nolint:nilerr // the caller decides
 	}

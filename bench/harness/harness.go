@@ -1,6 +1,6 @@
-// Package rig is shared by the experiments that start whole clusters (bench/experiments): their command line, their records,
+// Package harness is shared by the experiments that start whole clusters (bench/experiments): their command line, their records,
 // shaped links, and load from many concurrent clients.
-package rig
+package harness
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // Mode determines the duration of an experiment.
@@ -97,11 +97,11 @@ func start(name string, run func(context.Context, *Bench) error) (failed error) 
 			return &CannotRun{fmt.Errorf("%w (make build, bench/run.sh --smoke)", err)}
 		}
 	}
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		return &CannotRun{fmt.Errorf("it needs namespaces: %w", err)}
 	}
 	// In memory, so that no disk is measured. It is deleted with the namespaces.
-	if err := world.OwnSharedMemory(); err != nil {
+	if err := netns.OwnSharedMemory(); err != nil {
 		return &CannotRun{err}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -1,4 +1,4 @@
-package host_test
+package initiator_test
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
-	iqn       = "iqn.2026-11.dev.sluice:test"
-	initiator = "iqn.2026-11.dev.sluice:tester"
-	blockSize = 512
+	iqn           = "iqn.2026-11.dev.sluice:test"
+	initiatorName = "iqn.2026-11.dev.sluice:tester"
+	blockSize     = 512
 )
 
 func program(t *testing.T) string {
@@ -50,10 +50,10 @@ func freeAddress(t *testing.T) string {
 }
 
 // gateway runs a gateway with two portals and one memory LUN until the test ends.
-func gateway(t *testing.T, change ...func(*world.Standalone)) (*world.Process, []string) {
+func gateway(t *testing.T, change ...func(*netns.Standalone)) (*netns.Process, []string) {
 	t.Helper()
 	portals := []string{freeAddress(t), freeAddress(t)}
-	setup := world.Standalone{Program: program(t), Name: "gateway", Directory: t.TempDir(), Listen: portals, Target: iqn,
+	setup := netns.Standalone{Program: program(t), Name: "gateway", Directory: t.TempDir(), Listen: portals, Target: iqn,
 		LUNs: []string{"backend: memory, size: 1MiB"}}
 	for _, f := range change {
 		f(&setup)
@@ -66,7 +66,7 @@ func gateway(t *testing.T, change ...func(*world.Standalone)) (*world.Process, [
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = process.Kill() })
-	if err := world.UntilListens(soon(t), process, portals[0]); err != nil {
+	if err := netns.UntilListens(soon(t), process, portals[0]); err != nil {
 		t.Fatal(err)
 	}
 	return process, portals
@@ -79,10 +79,10 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-func logIn(t *testing.T, options host.Options) *host.Session {
+func logIn(t *testing.T, options initiator.Options) *initiator.Session {
 	t.Helper()
-	options.Target, options.Initiator = iqn, initiator
-	session, err := host.Login(soon(t), options)
+	options.Target, options.Initiator = iqn, initiatorName
+	session, err := initiator.Login(soon(t), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,17 +90,17 @@ func logIn(t *testing.T, options host.Options) *host.Session {
 	return session
 }
 
-func good(t *testing.T, session *host.Session, command host.Command) []byte {
+func good(t *testing.T, session *initiator.Session, command initiator.Command) []byte {
 	t.Helper()
 	for range 8 {
 		response, err := session.Do(soon(t), command)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if response.Sense.Key == host.SenseUnitAttention {
+		if response.Sense.Key == initiator.SenseUnitAttention {
 			continue
 		}
-		if response.Status != host.StatusGood {
+		if response.Status != initiator.StatusGood {
 			t.Fatal(response)
 		}
 		return response.Data
@@ -111,30 +111,30 @@ func good(t *testing.T, session *host.Session, command host.Command) []byte {
 
 func TestWhatIsWrittenIsReadImmediateOrSolicited(t *testing.T) {
 	_, portals := gateway(t)
-	session := logIn(t, host.Options{Portal: portals[0]})
+	session := logIn(t, initiator.Options{Portal: portals[0]})
 	for _, size := range []int{blockSize, 65536, 300 * 1024} { // the last two need R2Ts beyond FirstBurstLength
 		data := bytes.Repeat([]byte{byte(size >> 9), 1, 2, 3}, size/4)
-		good(t, session, host.Write(0, 7, data, blockSize))
-		if got := good(t, session, host.Read(0, 7, size/blockSize, blockSize)); !bytes.Equal(got, data) {
+		good(t, session, initiator.Write(0, 7, data, blockSize))
+		if got := good(t, session, initiator.Read(0, 7, size/blockSize, blockSize)); !bytes.Equal(got, data) {
 			t.Errorf("%d bytes read back differ", size)
 		}
 	}
-	good(t, session, host.TestUnitReady(0))
+	good(t, session, initiator.TestUnitReady(0))
 	session.LogOut()
-	if lost := session.Lost(); lost.Reason != host.LostLogout {
+	if lost := session.Lost(); lost.Reason != initiator.LostLogout {
 		t.Errorf("after a logout: %v", lost)
 	}
 }
 
 func TestManyCommandsAreUnderWayAtOnce(t *testing.T) {
 	_, portals := gateway(t)
-	session := logIn(t, host.Options{Portal: portals[0]})
+	session := logIn(t, initiator.Options{Portal: portals[0]})
 	var all sync.WaitGroup
 	for i := range 500 { // more than the command window
 		all.Go(func() {
 			data := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, blockSize/2)
-			good(t, session, host.Write(0, uint64(i), data, blockSize))
-			if got := good(t, session, host.Read(0, uint64(i), 1, blockSize)); !bytes.Equal(got, data) {
+			good(t, session, initiator.Write(0, uint64(i), data, blockSize))
+			if got := good(t, session, initiator.Read(0, uint64(i), 1, blockSize)); !bytes.Equal(got, data) {
 				t.Errorf("block %d differs", i)
 			}
 		})
@@ -144,33 +144,33 @@ func TestManyCommandsAreUnderWayAtOnce(t *testing.T) {
 
 func TestCompareAndWriteTellsAMiscompare(t *testing.T) {
 	_, portals := gateway(t)
-	session := logIn(t, host.Options{Portal: portals[0]})
+	session := logIn(t, initiator.Options{Portal: portals[0]})
 	zero, one := make([]byte, blockSize), bytes.Repeat([]byte{1}, blockSize)
-	good(t, session, host.CompareAndWrite(0, 3, zero, one))
-	response, err := session.Do(soon(t), host.CompareAndWrite(0, 3, zero, one))
-	if err != nil || response.Sense.Key != host.SenseMiscompare {
+	good(t, session, initiator.CompareAndWrite(0, 3, zero, one))
+	response, err := session.Do(soon(t), initiator.CompareAndWrite(0, 3, zero, one))
+	if err != nil || response.Sense.Key != initiator.SenseMiscompare {
 		t.Errorf("a second one: %v, %v", response, err)
 	}
 }
 
 func TestAReservationShutsOthersOut(t *testing.T) {
 	_, portals := gateway(t)
-	holder := logIn(t, host.Options{Portal: portals[0], ISID: [6]byte{0x80, 1}})
-	other := logIn(t, host.Options{Portal: portals[0], ISID: [6]byte{0x80, 2}})
-	good(t, other, host.TestUnitReady(0))
-	good(t, holder, host.PersistentReserve(0, host.PRRegister, 0, 0, 17))
-	good(t, holder, host.PersistentReserve(0, host.PRReserve, 1, 17, 0)) // write exclusive
-	if keys := good(t, holder, host.ReservationKeys(0)); len(keys) != 16 || keys[15] != 17 {
+	holder := logIn(t, initiator.Options{Portal: portals[0], ISID: [6]byte{0x80, 1}})
+	other := logIn(t, initiator.Options{Portal: portals[0], ISID: [6]byte{0x80, 2}})
+	good(t, other, initiator.TestUnitReady(0))
+	good(t, holder, initiator.PersistentReserve(0, initiator.PRRegister, 0, 0, 17))
+	good(t, holder, initiator.PersistentReserve(0, initiator.PRReserve, 1, 17, 0)) // write exclusive
+	if keys := good(t, holder, initiator.ReservationKeys(0)); len(keys) != 16 || keys[15] != 17 {
 		t.Errorf("keys % x", keys)
 	}
-	response, err := other.Do(soon(t), host.Write(0, 0, make([]byte, blockSize), blockSize))
-	if err != nil || response.Status != host.StatusReservationConflict {
+	response, err := other.Do(soon(t), initiator.Write(0, 0, make([]byte, blockSize), blockSize))
+	if err != nil || response.Status != initiator.StatusReservationConflict {
 		t.Errorf("somebody else's write: %v, %v", response, err)
 	}
 }
 
 func TestChapBothWays(t *testing.T) {
-	_, portals := gateway(t, func(s *world.Standalone) {
+	_, portals := gateway(t, func(s *netns.Standalone) {
 		for name, secret := range map[string]string{"host": "open sesame 42", "target": "sesame opened 43"} {
 			if err := os.WriteFile(filepath.Join(s.Directory, name), []byte(secret), 0o600); err != nil {
 				t.Fatal(err)
@@ -179,18 +179,18 @@ func TestChapBothWays(t *testing.T) {
 		s.Hosts = `[{initiators: ["*"], chap: {user: alice, secret-file: ` + s.Directory + `/host},
   mutual: {user: store, secret-file: ` + s.Directory + `/target}}]`
 	})
-	right := host.CHAP{User: "alice", Secret: "open sesame 42", MutualSecret: "sesame opened 43"}
-	good(t, logIn(t, host.Options{Portal: portals[0], CHAP: &right}), host.TestUnitReady(0))
+	right := initiator.CHAP{User: "alice", Secret: "open sesame 42", MutualSecret: "sesame opened 43"}
+	good(t, logIn(t, initiator.Options{Portal: portals[0], CHAP: &right}), initiator.TestUnitReady(0))
 	wrong := right
 	wrong.Secret = "open sesame 43"
-	options := host.Options{Portal: portals[0], Target: iqn, Initiator: initiator, CHAP: &wrong}
-	var refused *host.LoginError
-	if _, err := host.Login(soon(t), options); !errors.As(err, &refused) || refused.Status != 0x0201 {
+	options := initiator.Options{Portal: portals[0], Target: iqn, Initiator: initiatorName, CHAP: &wrong}
+	var refused *initiator.LoginError
+	if _, err := initiator.Login(soon(t), options); !errors.As(err, &refused) || refused.Status != 0x0201 {
 		t.Errorf("a wrong secret: %v", err)
 	}
 	wrong = right
 	wrong.MutualSecret = "sesame opened 44"
-	if _, err := host.Login(soon(t), options); err == nil {
+	if _, err := initiator.Login(soon(t), options); err == nil {
 		t.Error("a target that proves nothing was believed")
 	}
 }
@@ -198,7 +198,7 @@ func TestChapBothWays(t *testing.T) {
 func TestASilentTargetIsPingedThenGivenUpNoSooner(t *testing.T) {
 	process, portals := gateway(t)
 	const limit = 1500 * time.Millisecond
-	session := logIn(t, host.Options{Portal: portals[0], PingAfter: 200 * time.Millisecond, SilenceLimit: limit})
+	session := logIn(t, initiator.Options{Portal: portals[0], PingAfter: 200 * time.Millisecond, SilenceLimit: limit})
 	select { // pings alone keep it alive for longer than the limit
 	case <-session.Over():
 		t.Fatal(session.Lost())
@@ -207,32 +207,32 @@ func TestASilentTargetIsPingedThenGivenUpNoSooner(t *testing.T) {
 	if err := process.Freeze(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := session.Do(soon(t), host.Write(0, 0, make([]byte, blockSize), blockSize))
-	var lost *host.LostError
-	if !errors.As(err, &lost) || lost.Reason != host.LostSilent || !lost.Sent || lost.At.Sub(lost.Heard) < limit {
+	_, err := session.Do(soon(t), initiator.Write(0, 0, make([]byte, blockSize), blockSize))
+	var lost *initiator.LostError
+	if !errors.As(err, &lost) || lost.Reason != initiator.LostSilent || !lost.Sent || lost.At.Sub(lost.Heard) < limit {
 		t.Errorf("a write to a stopped gateway: %v", err)
 	}
 }
 
 func TestAKilledTargetIsNoticedAtOnce(t *testing.T) {
 	process, portals := gateway(t)
-	session := logIn(t, host.Options{Portal: portals[0]})
+	session := logIn(t, initiator.Options{Portal: portals[0]})
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-session.Over()
-	if reason := session.Lost().Reason; reason != host.LostReset && reason != host.LostClosed {
+	if reason := session.Lost().Reason; reason != initiator.LostReset && reason != initiator.LostClosed {
 		t.Errorf("lost by %v", reason)
 	}
 }
 
-func open(t *testing.T, portals []string, change ...func(*host.Config)) *host.Multipath {
+func open(t *testing.T, portals []string, change ...func(*initiator.Config)) *initiator.Multipath {
 	t.Helper()
-	config := host.Config{Portals: portals, Target: iqn, Initiator: initiator, LUNs: []uint16{0}, Note: t.Logf}
+	config := initiator.Config{Portals: portals, Target: iqn, Initiator: initiatorName, LUNs: []uint16{0}, Note: t.Logf}
 	for _, f := range change {
 		f(&config)
 	}
-	m := host.Open(config)
+	m := initiator.Open(config)
 	t.Cleanup(m.Close)
 	if err := m.WaitPaths(soon(t), len(portals)); err != nil {
 		t.Fatal(err)
@@ -241,15 +241,15 @@ func open(t *testing.T, portals []string, change ...func(*host.Config)) *host.Mu
 }
 
 func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
-	process, portals := gateway(t, func(s *world.Standalone) {
+	process, portals := gateway(t, func(s *netns.Standalone) {
 		s.LUNs = []string{`backend: memory, size: 1MiB, fault: "delay-every=1;delay-ms=400"`}
 	})
 	const wait = 700 * time.Millisecond
-	m := open(t, portals, func(c *host.Config) { c.ResetWait = wait })
-	results := make(chan host.Result, 8)
+	m := open(t, portals, func(c *initiator.Config) { c.ResetWait = wait })
+	results := make(chan initiator.Result, 8)
 	for i := range cap(results) {
 		go func() {
-			results <- m.Run(soon(t), host.Write(0, uint64(i), bytes.Repeat([]byte{9}, blockSize), blockSize))
+			results <- m.Run(soon(t), initiator.Write(0, uint64(i), bytes.Repeat([]byte{9}, blockSize), blockSize))
 		}()
 	}
 	for m.Paths[0].Session().UnderWay() == 0 {
@@ -261,7 +261,7 @@ func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
 	moved := 0
 	for range cap(results) {
 		result := <-results
-		if result.Outcome != host.OK {
+		if result.Outcome != initiator.OK {
 			t.Fatalf("%v: %v", result.Outcome, result.Err)
 		}
 		if len(result.Attempts) < 2 {
@@ -269,7 +269,7 @@ func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
 		}
 		moved++
 		first, second := result.Attempts[0], result.Attempts[1]
-		if first.Effect != host.EffectMaybe || first.Bounded || second.Effect != host.EffectDone {
+		if first.Effect != initiator.EffectMaybe || first.Bounded || second.Effect != initiator.EffectDone {
 			t.Errorf("attempts %+v", result.Attempts)
 		}
 		if second.Sent.Sub(first.Ended) < wait/2 {
@@ -282,10 +282,10 @@ func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
 }
 
 // noSessions returns once every path has detected that its gateway is gone.
-func noSessions(t *testing.T, m *host.Multipath) {
+func noSessions(t *testing.T, m *initiator.Multipath) {
 	t.Helper()
 	for _, path := range m.Paths {
-		if err := world.Until(soon(t), func() error {
+		if err := netns.Until(soon(t), func() error {
 			if path.Session() != nil {
 				return errors.New("a path is up")
 			}
@@ -303,11 +303,11 @@ func TestPathsComeBackAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	noSessions(t, m)
-	done := make(chan host.Result)
-	go func() { done <- m.Run(soon(t), host.Read(0, 0, 1, blockSize)) }()
+	done := make(chan initiator.Result)
+	go func() { done <- m.Run(soon(t), initiator.Read(0, 0, 1, blockSize)) }()
 	// A killed process's io_uring closes the listening sockets shortly after its end, and a new process cannot bind until then: a
 	// service manager tries again.
-	if err := world.Until(soon(t), func() error {
+	if err := netns.Until(soon(t), func() error {
 		if !process.Running() {
 			if err := process.Start(); err != nil {
 				t.Fatal(err)
@@ -319,7 +319,7 @@ func TestPathsComeBackAfterARestart(t *testing.T) {
 	}); err != nil {
 		t.Error(err, process.LogTail(20))
 	}
-	if result := <-done; result.Outcome != host.OK {
+	if result := <-done; result.Outcome != initiator.OK {
 		t.Errorf("a read over the restart: %v", result.Err)
 	}
 }
@@ -332,7 +332,7 @@ func TestAnOperationWithoutPathsFailsAndOneWithoutAnswerIsUnknown(t *testing.T) 
 	if err := process.Freeze(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	if result := m.Run(brief, host.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != host.Unknown {
+	if result := m.Run(brief, initiator.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != initiator.Unknown {
 		t.Errorf("a write without an answer: %v", result.Outcome)
 	}
 	if err := process.Kill(); err != nil {
@@ -341,7 +341,7 @@ func TestAnOperationWithoutPathsFailsAndOneWithoutAnswerIsUnknown(t *testing.T) 
 	noSessions(t, m)
 	brief, cancel = context.WithTimeout(soon(t), 100*time.Millisecond)
 	defer cancel()
-	if result := m.Run(brief, host.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != host.Failed {
+	if result := m.Run(brief, initiator.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != initiator.Failed {
 		t.Errorf("a write without a path: %v", result.Outcome)
 	}
 }

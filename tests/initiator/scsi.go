@@ -1,4 +1,4 @@
-package host
+package initiator
 
 import (
 	"encoding/binary"

@@ -1,6 +1,6 @@
-// Package world is a small data centre in one process tree: network namespaces that bridges connect, processes in them, and
+// Package netns is a small data centre in one process tree: network namespaces that bridges connect, processes in them, and
 // faults of both. It runs in its own namespaces, so that nothing is left behind, and nothing outside is affected.
-package world
+package netns
 
 import (
 	"context"

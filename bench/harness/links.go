@@ -1,4 +1,4 @@
-package rig
+package harness
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func Plug(node, port, bridge, address string, bitsPerSecond int) error {
 	return ShapeBoth(node, port, bitsPerSecond)
 }
 
-// ShapeBoth shapes both ends of a node's link to a bridge, made by Plug or by package world.
+// ShapeBoth shapes both ends of a node's link to a bridge, made by Plug or by package netns.
 func ShapeBoth(node, port string, bitsPerSecond int) error {
 	if err := Shape(node, port, bitsPerSecond); err != nil {
 		return err
