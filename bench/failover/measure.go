@@ -250,8 +250,8 @@ func summary(kind string, luns int, began, last time.Time, struck map[string]clu
 func takeovers(now, struck map[string]cluster.Ownership, began time.Time) []float64 {
 	var all []float64
 	for name := range struck {
-		if is := now[name]; is.FenceBegan.After(began) {
-			all = append(all, is.Heard.Sub(is.FenceBegan).Seconds())
+		if ownership := now[name]; ownership.FenceBegan.After(began) {
+			all = append(all, ownership.Heard.Sub(ownership.FenceBegan).Seconds())
 		}
 	}
 	slices.Sort(all)

@@ -26,7 +26,7 @@ func (b *Bench) Quiet(figure, subject string, wanted map[string]any) []float64 {
 
 func (b *Bench) values(figure, subject string, wanted map[string]any, noise float64) []float64 {
 	var found []float64
-	for _, m := range b.said {
+	for _, m := range b.measurements {
 		value, has := m.Figures[figure]
 		if has && m.Subject == subject && matches(m.Parameters, wanted) && m.Figures["noise_share"] <= noise {
 			found = append(found, value)

@@ -61,8 +61,8 @@ type Bench struct {
 	// Directory is scratch space, deleted at the end.
 	Directory string
 
-	out  *os.File
-	said []Measurement
+	out          *os.File
+	measurements []Measurement
 }
 
 // CannotRun names what this machine lacks: exit status 2.
@@ -165,7 +165,7 @@ func (b *Bench) RoundsOr(smoke, short, full int) int {
 // Record appends a measurement.
 func (b *Bench) Record(m Measurement) error {
 	m.Experiment = b.Name
-	b.said = append(b.said, m)
+	b.measurements = append(b.measurements, m)
 	return b.write(m)
 }
 

@@ -72,12 +72,12 @@ func TestMediansAndRatiosOfRounds(t *testing.T) {
 func TestNoisyRoundsCountOnlyWhereThereAreNotTwoQuietOnes(t *testing.T) {
 	b := &Bench{}
 	for i, noise := range []float64{0.01, 0.5, 0.02} {
-		b.said = append(b.said, Measurement{Subject: "sluice", Figures: map[string]float64{"iops": float64(i), "noise_share": noise}})
+		b.measurements = append(b.measurements, Measurement{Subject: "sluice", Figures: map[string]float64{"iops": float64(i), "noise_share": noise}})
 	}
 	if found := b.Quiet("iops", "sluice", nil); len(found) != 2 || found[1] != 2 {
 		t.Error(found)
 	}
-	b.said = b.said[1:]
+	b.measurements = b.measurements[1:]
 	if found := b.Quiet("iops", "sluice", nil); len(found) != 2 || found[0] != 1 {
 		t.Error(found)
 	}

@@ -207,7 +207,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 		path, want, _ := strings.Cut(rest, "=")
 		var value any = stored[kind].Object
 		for _, field := range strings.Split(path, ".") {
-			if list, is := value.([]any); is {
+			if list, ok := value.([]any); ok {
 				value = list[0]
 			}
 			within, _ := value.(map[string]any)

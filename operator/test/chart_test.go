@@ -117,8 +117,8 @@ func preparer(t *testing.T, namespace string) string {
 // run runs a program until it ends, and returns its output.
 func (w *world) run(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
-	return string(said), err
+	output, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
+	return string(output), err
 }
 
 // mounted writes a Secret's keys as files, as in a pod.
@@ -170,9 +170,9 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	kubeconfig := preparer(t, namespace)
 	prepare := func() map[string]string {
 		t.Helper()
-		if said, err := the.run(t, "sluice-operator", "prepare", "--kubeconfig", kubeconfig, "--namespace", namespace,
+		if output, err := the.run(t, "sluice-operator", "prepare", "--kubeconfig", kubeconfig, "--namespace", namespace,
 			"--authority", "sluice-ca", "--store-key", "sluice-controlplane-key", "--server-name", "localhost"); err != nil {
-			t.Fatal(said)
+			t.Fatal(output)
 		}
 		var all corev1.SecretList
 		if err := the.client.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
@@ -208,32 +208,32 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	for who, refused := range map[string]string{"sluice-operator-tls": "", "sluice-admin-tls": "",
 		"sluice-csi-tls": "sluice-csi (role csi) may not call"} { // it lists sessions
 		arguments := append([]string{"unused", "--server", server}, tlsFlags(mounted(t, namespace, who))...)
-		said := ""
+		output := ""
 		for end := time.Now().Add(patience); ; {
-			said, err = the.run(t, "sluice-operator", arguments...)
-			if err == nil || refused != "" && strings.Contains(said, refused) || time.Now().After(end) || plane.over() {
+			output, err = the.run(t, "sluice-operator", arguments...)
+			if err == nil || refused != "" && strings.Contains(output, refused) || time.Now().After(end) || plane.over() {
 				break
 			}
 		}
-		if (err != nil) != (refused != "") || !strings.Contains(said, refused) {
-			t.Errorf("%s: %s\n%s", who, said, tail(plane.log))
+		if (err != nil) != (refused != "") || !strings.Contains(output, refused) {
+			t.Errorf("%s: %s\n%s", who, output, tail(plane.log))
 		}
 	}
 }
 
 func TestAnUninstallIsRefusedWhereNobodyKnowsWhetherHostsAreLoggedIn(t *testing.T) {
-	said, err := the.run(t, "sluice-operator", "unused", "--insecure", "--server", freeAddress())
-	if err == nil || !strings.Contains(said, "whether hosts are logged in is not known") {
-		t.Errorf("%v: %s", err, said)
+	output, err := the.run(t, "sluice-operator", "unused", "--insecure", "--server", freeAddress())
+	if err == nil || !strings.Contains(output, "whether hosts are logged in is not known") {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
 func TestPortalsOfATargetThatDoesNotComeAreNotWaitedForWithoutEnd(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "urls")
-	said, err := the.run(t, "sluice-operator", "portals", "--insecure", "--server", the.server, "--target", "shop.never", "--to", to,
+	output, err := the.run(t, "sluice-operator", "portals", "--insecure", "--server", the.server, "--target", "shop.never", "--to", to,
 		"--timeout", "1s")
-	if err == nil || !strings.Contains(said, "target shop.never: time is up") {
-		t.Errorf("%v: %s", err, said)
+	if err == nil || !strings.Contains(output, "target shop.never: time is up") {
+		t.Errorf("%v: %s", err, output)
 	}
 	if _, err := os.Stat(to); err == nil {
 		t.Error("portals were written")

@@ -145,8 +145,8 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 		t.Errorf("pods of gateways that were not drained were ended: %v", wrong)
 	}
 	for name, was := range before {
-		if is := identity(gatewayOf(t, name)); is != was {
-			t.Errorf("%s is another one: %s, before %s", name, is, was)
+		if now := identity(gatewayOf(t, name)); now != was {
+			t.Errorf("%s is another one: %s, before %s", name, now, was)
 		}
 	}
 	ready(t, target, metav1.ConditionTrue, "Exported", "2 of 2")

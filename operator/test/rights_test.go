@@ -62,8 +62,8 @@ func TestTheOperatorListsAndWatchesNoSecretsAndReadsThemInGrantedNamespacesOnly(
 			}
 		}
 		granted := namespace == systemNamespace || namespace == "shop"
-		if is := may(t, "get", namespace, "", "secrets", "chap"); is != granted {
-			t.Errorf("it may get a Secret of %q: %t", namespace, is)
+		if allowed := may(t, "get", namespace, "", "secrets", "chap"); allowed != granted {
+			t.Errorf("it may get a Secret of %q: %t", namespace, allowed)
 		}
 	}
 }

@@ -22,8 +22,8 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	}
 	create(ctx, t, c, cluster.PoolName, spec+", warnPercent: 5")
 	shown := func(words string) error {
-		if said := control(ctx, t, c, "pool", "get", cluster.PoolName, "-o", "json"); !strings.Contains(said, words) {
-			return fmt.Errorf("nothing is said of %q: %s", words, said)
+		if output := control(ctx, t, c, "pool", "get", cluster.PoolName, "-o", "json"); !strings.Contains(output, words) {
+			return fmt.Errorf("nothing is said of %q: %s", words, output)
 		}
 		return nil
 	}
@@ -52,7 +52,7 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	writes(ctx, t, session, 0, 3)
 	reads(ctx, t, session, 0, 3)
 	until(ctx, t, func() error { return shown("more than 5% are used") })
-	if said := control(ctx, t, c, "events"); !strings.Contains(said, "NearlyFull") {
-		t.Errorf("no event tells of it:\n%s", said)
+	if output := control(ctx, t, c, "events"); !strings.Contains(output, "NearlyFull") {
+		t.Errorf("no event tells of it:\n%s", output)
 	}
 }

@@ -28,8 +28,8 @@ func condition(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name
 		if err := json.Unmarshal([]byte(text), &found); err != nil {
 			return err
 		}
-		for _, one := range found.Status.Conditions {
-			if message = one.Message; one.Type == "Ready" && one.Reason == reason {
+		for _, condition := range found.Status.Conditions {
+			if message = condition.Message; condition.Type == "Ready" && condition.Reason == reason {
 				return nil
 			}
 		}

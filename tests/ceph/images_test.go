@@ -143,8 +143,8 @@ func TestAnImageIsAdoptedWithWhatItHoldsAndAnotherOneRefused(t *testing.T) {
 	rados(ctx, t, c, "rbd create --size 4M --image-feature layering,exclusive-lock,object-map rbd/unfit")
 	control(ctx, t, c, "volume", "create", "refused", "--pool", cluster.PoolName, "--size", "4Mi", "--from-image", "unfit")
 	until(ctx, t, func() error {
-		if said := control(ctx, t, c, "volume", "get", "refused", "-o", "json"); !strings.Contains(said, "object-map") {
-			return fmt.Errorf("nothing is said of object-map: %s", said)
+		if output := control(ctx, t, c, "volume", "get", "refused", "-o", "json"); !strings.Contains(output, "object-map") {
+			return fmt.Errorf("nothing is said of object-map: %s", output)
 		}
 		return nil
 	})
@@ -214,14 +214,14 @@ func TestAPoolThatCannotBeUsedSaysWhy(t *testing.T) {
 		create(ctx, t, c, name, wanted.spec)
 	}
 	for name, wanted := range pools {
-		said := ""
+		output := ""
 		if err := netns.Until(ctx, func() error {
 			shown, err := c.Control(ctx, "pool", "get", name, "-o", "json")
 			if err != nil {
-				return fmt.Errorf("%w; before it said %s", err, said)
+				return fmt.Errorf("%w; before it said %s", err, output)
 			}
-			if said = string(shown); !strings.Contains(said, wanted.words) {
-				return fmt.Errorf("it says %s", said)
+			if output = string(shown); !strings.Contains(output, wanted.words) {
+				return fmt.Errorf("it says %s", output)
 			}
 			return nil
 		}); err != nil {

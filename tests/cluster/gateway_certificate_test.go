@@ -62,9 +62,9 @@ func (s *stranger) trySend(message *pb.ConnectRequest) error {
 func withCertificate(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway string) pb.GatewayStreamServiceClient {
 	t.Helper()
 	certs := filepath.Join(c.Directory, "certs")
-	if said, err := exec.CommandContext(ctx, filepath.Join(c.Programs, "sluice-controlplane"), "certs", "--directory", certs,
+	if output, err := exec.CommandContext(ctx, filepath.Join(c.Programs, "sluice-controlplane"), "certs", "--directory", certs,
 		"--gateway", gateway).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	connection, err := client.Connect(client.Options{
 		Endpoints: []string{c.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460"}, TLS: c.Files("gateway-" + gateway)})

@@ -50,10 +50,10 @@ func ends(ctx context.Context, t *testing.T, p *netns.Process, status string, wo
 	case <-ctx.Done():
 		t.Fatalf("%s has not ended", p.Name)
 	}
-	said := strings.Join(p.Unexpected(), "\n")
+	output := strings.Join(p.Unexpected(), "\n")
 	for _, word := range append(words, status) {
-		if !strings.Contains(said, word) {
-			t.Errorf("%s ended without %q: %s", p.Name, word, said)
+		if !strings.Contains(output, word) {
+			t.Errorf("%s ended without %q: %s", p.Name, word, output)
 		}
 	}
 }

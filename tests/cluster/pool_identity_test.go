@@ -50,9 +50,9 @@ func waitFor(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name, 
 		if err != nil {
 			return err
 		}
-		is, why, text := found.condition(condition)
-		if message = text; !strings.HasSuffix(is, status) || why != reason {
-			last = fmt.Sprintf("%s %s: %s is %s (%s: %s), not %s (%s)", kind, name, condition, is, why, text, status, reason)
+		state, why, text := found.condition(condition)
+		if message = text; !strings.HasSuffix(state, status) || why != reason {
+			last = fmt.Sprintf("%s %s: %s is %s (%s: %s), not %s (%s)", kind, name, condition, state, why, text, status, reason)
 			return errors.New(last)
 		}
 		return nil

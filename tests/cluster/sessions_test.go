@@ -140,12 +140,12 @@ func TestSessionsLeaveADrainingGatewayOnlyWhileAnotherOneStays(t *testing.T) {
 			t.Errorf("a session that stays: %v", err)
 		}
 	}
-	told, err := c.Control(ctx, "events")
+	events, err := c.Control(ctx, "events")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := strings.Count(string(told), "SessionRebalanced"); found != 2 {
-		t.Errorf("%d sessions were said to be asked, both were:\n%s", found, told)
+	if found := strings.Count(string(events), "SessionRebalanced"); found != 2 {
+		t.Errorf("%d sessions were said to be asked, both were:\n%s", found, events)
 	}
 	exporting(ctx, t, c, before[0])
 }

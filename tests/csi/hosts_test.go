@@ -203,8 +203,8 @@ func TestAnUnpublishThatWasGivenUpStillWaitsForTheGateways(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := the.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: here})
 			cancel()
-			if is := health(t, cluster.GatewayName(1)); err == nil && is != pb.GatewayHealth_GATEWAY_HEALTH_DEAD {
-				t.Errorf("volume %s is said to be gone, and a gateway that was not told so is %s", id, is)
+			if found := health(t, cluster.GatewayName(1)); err == nil && found != pb.GatewayHealth_GATEWAY_HEALTH_DEAD {
+				t.Errorf("volume %s is said to be gone, and a gateway that was not told so is %s", id, found)
 			}
 		}
 		if err := heal(); err != nil {

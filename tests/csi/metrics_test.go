@@ -34,10 +34,10 @@ func TestBothPluginsTellPrometheusOfTheirCallsAndTheNodesOfWhatIsStaged(t *testi
 		the.nodeMetrics: {`sluice_csi_call_duration_seconds_count{code="InvalidArgument",method="NodeUnstageVolume"}`,
 			"sluice_csi_staged_volumes 0", `sluice_csi_sessions{state="lacking"} 0`, `sluice_csi_paths{state="live"} 0`},
 	} {
-		told := metrics(t, address)
-		for _, one := range words {
-			if !strings.Contains(told, "\n"+one) {
-				t.Errorf("%s tells nothing of %s:\n%s", address, one, told)
+		text := metrics(t, address)
+		for _, metric := range words {
+			if !strings.Contains(text, "\n"+metric) {
+				t.Errorf("%s tells nothing of %s:\n%s", address, metric, text)
 			}
 		}
 	}

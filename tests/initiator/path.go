@@ -104,7 +104,7 @@ func (p *Path) learn(ctx context.Context, session *Session) {
 			p.config.note("%s, LUN %d: %v", p.Portal, lun, err)
 			return
 		}
-		if state, told := states[own]; told {
+		if state, known := states[own]; known {
 			p.set(lun, state)
 		}
 	}

@@ -179,8 +179,8 @@ func parsePortGroups(data []byte) (map[uint16]AccessState, error) {
 		return nil, fmt.Errorf("port groups in %d bytes", len(data))
 	}
 	rest := data[4:]
-	if told := int(binary.BigEndian.Uint32(data)); told < len(rest) {
-		rest = rest[:told]
+	if length := int(binary.BigEndian.Uint32(data)); length < len(rest) {
+		rest = rest[:length]
 	}
 	groups := map[uint16]AccessState{}
 	for len(rest) >= 8 {

@@ -95,28 +95,28 @@ type Session struct {
 	out                 chan []byte
 	over                chan struct{}
 
-	mu        sync.Mutex
-	window    *sync.Cond
-	cmdSN     uint32
-	expStatSN uint32
-	maxCmdSN  uint32
-	nextTag   uint32
-	calls     map[uint32]*call
-	heard     time.Time
-	pinging   bool
-	leaving   bool
-	lost      *LostError
+	mu           sync.Mutex
+	window       *sync.Cond
+	cmdSN        uint32
+	expStatSN    uint32
+	maxCmdSN     uint32
+	nextTag      uint32
+	calls        map[uint32]*call
+	lastReceived time.Time
+	pinging      bool
+	leaving      bool
+	lost         *LostError
 }
 
 func newSession(options Options, conn net.Conn) *Session {
 	s := &Session{options: options, conn: conn.(*net.TCPConn), out: make(chan []byte, writeQueue),
-		over: make(chan struct{}), cmdSN: 1, nextTag: 1, calls: map[uint32]*call{}, heard: time.Now()}
+		over: make(chan struct{}), cmdSN: 1, nextTag: 1, calls: map[uint32]*call{}, lastReceived: time.Now()}
 	s.window = sync.NewCond(&s.mu)
 	return s
 }
 
 func (s *Session) start() {
-	s.heard = time.Now()
+	s.lastReceived = time.Now()
 	go s.write()
 	go s.read()
 	go s.watch()
@@ -172,7 +172,7 @@ func (s *Session) wait(ctx context.Context, c *call) (Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Response{}, &LostError{Portal: s.options.Portal, Reason: LostAbandoned, Sent: true, At: time.Now(),
-		Heard: s.heard, Err: ctx.Err()}
+		Heard: s.lastReceived, Err: ctx.Err()}
 }
 
 // begin waits for room in the command window and sends the command with the data that it may send at once.
@@ -187,7 +187,7 @@ func (s *Session) begin(ctx context.Context, command *Command) (*call, error) {
 		return nil, &lost
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, &LostError{Portal: s.options.Portal, Reason: LostAbandoned, At: time.Now(), Heard: s.heard, Err: err}
+		return nil, &LostError{Portal: s.options.Portal, Reason: LostAbandoned, At: time.Now(), Heard: s.lastReceived, Err: err}
 	}
 	c := &call{command: command, answer: make(chan Response, 1)}
 	flags, expected := byte(flagFinal|0x01), command.In // simple queueing
@@ -259,7 +259,7 @@ func (s *Session) read() {
 			return
 		}
 		s.mu.Lock()
-		s.heard, s.pinging = time.Now(), false
+		s.lastReceived, s.pinging = time.Now(), false
 		err = s.handle(p)
 		s.mu.Unlock()
 		if err != nil {
@@ -280,7 +280,7 @@ func (s *Session) watch() {
 		case <-ticker.C:
 		}
 		s.mu.Lock()
-		silence := time.Since(s.heard)
+		silence := time.Since(s.lastReceived)
 		switch {
 		case silence >= s.options.SilenceLimit:
 			s.fail(LostSilent, fmt.Errorf("not heard for %v", silence.Round(time.Millisecond)))
@@ -307,7 +307,7 @@ func (s *Session) fail(reason Reason, err error) {
 	if s.lost != nil {
 		return
 	}
-	s.lost = &LostError{Portal: s.options.Portal, Reason: reason, At: time.Now(), Heard: s.heard, Err: err}
+	s.lost = &LostError{Portal: s.options.Portal, Reason: reason, At: time.Now(), Heard: s.lastReceived, Err: err}
 	_ = s.conn.Close()
 	close(s.over)
 	s.window.Broadcast()

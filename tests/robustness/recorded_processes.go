@@ -41,8 +41,8 @@ func (r *recorded) refusesToRun(p *netns.Process, words string) error {
 	case <-time.After(endsWithin):
 		r.find("%s still runs after %v; its log ends:\n%s", p.Name, endsWithin, p.LogTail(5))
 	}
-	if said := strings.Join(p.Unexpected(), "\n"); !strings.Contains(said, words) {
-		r.find("%s ends without %q: %s", p.Name, words, said)
+	if lines := strings.Join(p.Unexpected(), "\n"); !strings.Contains(lines, words) {
+		r.find("%s ends without %q: %s", p.Name, words, lines)
 	}
 	return p.Kill()
 }

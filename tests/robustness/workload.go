@@ -193,12 +193,12 @@ func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, place := range w.places {
 		attempt := initiator.Attempt{Portal: "disk", Sent: time.Now()}
-		data, told, err := block(place)
+		data, whole, err := block(place)
 		attempt.Ended = time.Now()
 		if err != nil {
 			return fmt.Errorf("%v: %w", place, err)
 		}
-		if told {
+		if whole {
 			reader.found(place, data, attempt)
 		}
 	}

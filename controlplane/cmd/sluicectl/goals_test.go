@@ -79,7 +79,7 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		asked, now *pb.RequestedMove
-		told       string
+		output     string
 	}{
 		"none told, by an older control plane":         {nil, to(3, 2), ""},
 		"the same":                                     {to(2, 1), to(2, 1), ""},
@@ -91,14 +91,14 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
 		"over, and why is about to be told":            {to(2, 1), nil, ""},
 	} {
-		if told := movedAgain(volume(1, c.asked), volume(1, c.now)); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
-			t.Errorf("%s: %q", name, told)
+		if output := movedAgain(volume(1, c.asked), volume(1, c.now)); (output == "") != (c.output == "") || !strings.Contains(output, c.output) {
+			t.Errorf("%s: %q", name, output)
 		}
 	}
 	elsewhere := volume(3, nil)
 	elsewhere.Status.Ownership = pb.OwnershipState_OWNERSHIP_STATE_OWNED
-	if told := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(told, "no move is asked for any more") {
-		t.Errorf("somebody else's move is over: %q", told)
+	if output := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(output, "no move is asked for any more") {
+		t.Errorf("somebody else's move is over: %q", output)
 	}
 }
 

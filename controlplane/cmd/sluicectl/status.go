@@ -139,7 +139,7 @@ func (o *overview) print(to io.Writer) error {
 
 func (o *overview) controlText() string {
 	text := "answers"
-	if version, said := o.ControlPlane["version"]; said {
+	if version, known := o.ControlPlane["version"]; known {
 		text += fmt.Sprintf(", version %v (sluicectl %s), replica %v", version, o.Client, o.ControlPlane["replica"])
 	}
 	if o.ControlPlane["embeddedStore"] == true {

@@ -112,8 +112,8 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 			return w.last, err
 		}
 		var verdict error
-		err := goals[0].kind.watch(ctx, connection, w.after, func(told change) bool {
-			if !w.take(told) {
+		err := goals[0].kind.watch(ctx, connection, w.after, func(received change) bool {
+			if !w.take(received) {
 				return false
 			}
 			reached, err := w.look(shown)
@@ -138,8 +138,8 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 }
 
 // take applies a change, and reports whether it is relevant.
-func (w *waiting) take(told change) bool {
-	switch told.kind {
+func (w *waiting) take(received change) bool {
+	switch received.kind {
 	case pb.ChangeType_CHANGE_TYPE_RESET:
 		w.received = map[string]bool{}
 	case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
@@ -148,10 +148,10 @@ func (w *waiting) take(told change) bool {
 				w.last[i] = nil
 			}
 		}
-		w.received, w.after = nil, told.version
+		w.received, w.after = nil, received.version
 		return true
 	case pb.ChangeType_CHANGE_TYPE_PUT, pb.ChangeType_CHANGE_TYPE_DELETED:
-		name := metaOf(told.object).GetName()
+		name := metaOf(received.object).GetName()
 		if w.received != nil {
 			w.received[name] = true
 		}
@@ -159,9 +159,9 @@ func (w *waiting) take(told change) bool {
 			if metaOf(wanted.from).GetName() != name {
 				continue
 			}
-			w.last[i] = told.object
-			there := told.kind == pb.ChangeType_CHANGE_TYPE_PUT
-			w.another[i] = there && metaOf(told.object).GetUid() != metaOf(wanted.from).GetUid()
+			w.last[i] = received.object
+			there := received.kind == pb.ChangeType_CHANGE_TYPE_PUT
+			w.another[i] = there && metaOf(received.object).GetUid() != metaOf(wanted.from).GetUid()
 			if !there || w.another[i] {
 				w.last[i] = nil
 			}
@@ -230,15 +230,15 @@ func (w *waiting) missing() []string {
 
 // troubles returns the bad conditions of an object as text.
 func troubles(object proto.Message) string {
-	var told []string
+	var problems []string
 	for _, condition := range badConditions(object) {
-		told = append(told, fmt.Sprintf("%s: %s", condition.GetReason(), condition.GetMessage()))
+		problems = append(problems, fmt.Sprintf("%s: %s", condition.GetReason(), condition.GetMessage()))
 	}
-	slices.Sort(told)
-	if len(told) == 0 {
+	slices.Sort(problems)
+	if len(problems) == 0 {
 		return ""
 	}
-	return " (" + strings.Join(told, "; ") + ")"
+	return " (" + strings.Join(problems, "; ") + ")"
 }
 
 // badConditions returns the conditions that report a problem: Degraded if true, others if not true. Progressing is ignored.
@@ -262,17 +262,17 @@ func (s *steps) begin(ctx context.Context, connection *grpc.ClientConn, shown *p
 	open, most := map[string]bool{}, 0
 	go func() {
 		defer close(ended)
-		_ = s.kind.watch(ctx, connection, 0, func(told change) bool {
-			switch told.kind {
+		_ = s.kind.watch(ctx, connection, 0, func(received change) bool {
+			switch received.kind {
 			case pb.ChangeType_CHANGE_TYPE_RESET:
 				clear(open)
 			case pb.ChangeType_CHANGE_TYPE_PUT:
-				delete(open, metaOf(told.object).GetName())
-				if s.open(told.object) {
-					open[metaOf(told.object).GetName()] = true
+				delete(open, metaOf(received.object).GetName())
+				if s.open(received.object) {
+					open[metaOf(received.object).GetName()] = true
 				}
 			case pb.ChangeType_CHANGE_TYPE_DELETED:
-				delete(open, metaOf(told.object).GetName())
+				delete(open, metaOf(received.object).GetName())
 			case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
 				most = max(most, len(open))
 				shown.count(int64(most-len(open)), int64(most))

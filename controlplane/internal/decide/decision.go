@@ -38,7 +38,9 @@ const (
 	AlarmGatewayDead       = "GatewayDead"
 )
 
-func (d *Decision) add(actions ...Action) { d.Actions = append(d.Actions, actions...) }
+func (d *Decision) add(actions ...Action) {
+	d.Actions = append(d.Actions, actions...)
+}
 
 // removes reports whether the last action removes the object.
 func (d *Decision) removes() bool {

@@ -18,9 +18,9 @@ func onDevices() *decide.LeaderView {
 	return v
 }
 
-func jobsOf(d decide.Decision) []*model.Job {
+func jobsOf(decision decide.Decision) []*model.Job {
 	var jobs []*model.Job
-	for _, a := range d.Actions {
+	for _, a := range decision.Actions {
 		if jobOf(a) != nil {
 			jobs = append(jobs, jobOf(a))
 		}
@@ -141,13 +141,13 @@ func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
 		v.Put(&pool)
 		return pool.Status
 	}
-	if is := look(1<<30, 1<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30, 1<<20); status.CapacityBytes != 1<<30 || status.UsedBytes != 1<<20 {
+		t.Errorf("%+v", status)
 	}
-	if is := look(1<<30+1<<20, 2<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30+1<<20, 2<<20); status.CapacityBytes != 1<<30 || status.UsedBytes != 1<<20 {
+		t.Errorf("%+v", status)
 	}
-	if is := look(1<<30+1<<23, 2<<20); is.CapacityBytes != 1<<30+1<<23 || is.UsedBytes != 2<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30+1<<23, 2<<20); status.CapacityBytes != 1<<30+1<<23 || status.UsedBytes != 2<<20 {
+		t.Errorf("%+v", status)
 	}
 }

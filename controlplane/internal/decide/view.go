@@ -25,7 +25,7 @@ type LeaderView struct {
 
 	links   map[uint32]*link
 	reports map[string]map[uint32]model.VolumeReport
-	peers   map[uint32]map[uint32]heard
+	peers   map[uint32]map[uint32]peerReport
 	pools   map[string]map[uint32]model.PoolReport
 	loads   map[uint32]model.LoadReport
 	applied map[objectID]map[uint32]model.AppliedReport
@@ -68,8 +68,8 @@ type link struct {
 	seen bool
 }
 
-// heard is a peer's last report on another gateway, and the time when the leader received it.
-type heard struct {
+// peerReport is a peer's last report on another gateway, and the time when the leader received it.
+type peerReport struct {
 	model.PeerReport
 	version int64
 	at      time.Time
@@ -102,7 +102,7 @@ func NewLeaderView(term int64, now time.Time) *LeaderView {
 	return &LeaderView{
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: objects.New(), Jobs: map[string]*model.Job{}, links: map[uint32]*link{},
-		reports: map[string]map[uint32]model.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
+		reports: map[string]map[uint32]model.VolumeReport{}, peers: map[uint32]map[uint32]peerReport{},
 		pools: map[string]map[uint32]model.PoolReport{}, loads: map[uint32]model.LoadReport{},
 		rates: map[string]average{}, used: map[string]time.Time{},
 		applied:  map[objectID]map[uint32]model.AppliedReport{},

@@ -18,8 +18,8 @@ func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere
 	for _, able := range []bool{true, false} {
 		state, _ := desired.Build(o, o.Gateways["gw-3"], desired.Process{Incarnation: "i", RBD: able}, desired.Settings{}, desired.Cache{})
 		pool := state[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_POOL, ID: "ceph-uid"}]
-		if told := pool != nil; told != able {
-			t.Errorf("able %v: told %v", able, told)
+		if included := pool != nil; included != able {
+			t.Errorf("able %v: told %v", able, included)
 		}
 		if able && pool.GetPool().GetIdentity() == nil {
 			t.Error("the gateway is not to compare the pool's marker")

@@ -80,11 +80,11 @@ func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) 
 	v := desiredtest.Volume(model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)})
 	v.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: model.ReasonOwnerDead}}
 	o.Put(v)
-	if told := volumeIn(t, of(o, "gw-2")); told.GetOwner() != 0 || told.GetTransitioning() {
-		t.Errorf("another gateway is told of owner %d, transitioning %v: its hosts wait", told.GetOwner(), told.GetTransitioning())
+	if volume := volumeIn(t, of(o, "gw-2")); volume.GetOwner() != 0 || volume.GetTransitioning() {
+		t.Errorf("another gateway is told of owner %d, transitioning %v: its hosts wait", volume.GetOwner(), volume.GetTransitioning())
 	}
-	if told := volumeIn(t, of(o, "gw-1")); told.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
-		t.Errorf("the owner is told %v", told.GetRole())
+	if volume := volumeIn(t, of(o, "gw-1")); volume.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
+		t.Errorf("the owner is told %v", volume.GetRole())
 	}
 }
 

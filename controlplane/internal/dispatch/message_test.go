@@ -191,9 +191,9 @@ func TestAGatewayIsNotTakenForSilentWhileTheStoreHangs(t *testing.T) {
 	ended := make(chan codes.Code, 1)
 	go func() { ended <- g.ends() }()
 	for order := range uint64(2) {
-		said := serving(r.volume.Meta.UID)
-		said.GetVolumeObserved().Order = order
-		g.send(said)
+		report := serving(r.volume.Meta.UID)
+		report.GetVolumeObserved().Order = order
+		g.send(report)
 		time.Sleep(heartbeatInterval / 2) // it is in progress when the other one comes
 	}
 	select {

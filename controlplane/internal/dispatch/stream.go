@@ -128,8 +128,8 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 		select {
 		case message := <-messages:
 			for message != nil {
-				said, next := together(message, messages)
-				if err := g.handleMessage(ctx, message, said); err != nil {
+				observed, next := together(message, messages)
+				if err := g.handleMessage(ctx, message, observed); err != nil {
 					return err
 				}
 				message = next
@@ -152,23 +152,23 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 
 // together gathers successive reports on several volumes, so that they are stored in one transaction. next is the following
 // message, which is handled after them; nil: none. A volume occurs once, so that no report on it is skipped.
-func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (said []*pb.VolumeObserved, next *pb.ConnectRequest) {
+func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (observed []*pb.VolumeObserved, next *pb.ConnectRequest) {
 	message := first
 	seen := map[string]bool{}
 	for {
 		volume := message.GetVolumeObserved()
-		if volume == nil || seen[volume.GetUid()] || len(said) == incoming {
+		if volume == nil || seen[volume.GetUid()] || len(observed) == incoming {
 			if message == first {
 				return nil, nil
 			}
-			return said, message
+			return observed, message
 		}
 		seen[volume.GetUid()] = true
-		said = append(said, volume)
+		observed = append(observed, volume)
 		select {
 		case message = <-messages:
 		default:
-			return said, nil
+			return observed, nil
 		}
 	}
 }

@@ -24,11 +24,11 @@ func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
 	}
 	var taken []string
 	for message := of("a", 1); message != nil; {
-		said, next := together(message, messages)
+		observed, next := together(message, messages)
 		text := "beat"
 		if message.GetVolumeObserved() != nil {
 			text = ""
-			for _, o := range said {
+			for _, o := range observed {
 				text += fmt.Sprint(o.GetUid(), o.GetOrder(), " ")
 			}
 		}

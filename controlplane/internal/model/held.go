@@ -72,8 +72,8 @@ func (v *Volume) Hold(now time.Time, names GatewayNames) bool {
 	if len(v.Status.Held) == 0 {
 		return false
 	}
-	if is, err := v.Status.Ownership.CancelMove(); err == nil && v.Status.Move != nil {
-		v.Status.Ownership = v.Status.Ownership.Ordered(is, now)
+	if ownership, err := v.Status.Ownership.CancelMove(); err == nil && v.Status.Move != nil {
+		v.Status.Ownership = v.Status.Ownership.Ordered(ownership, now)
 		v.Status.MoveRequest, v.Status.Move = &MoveRequest{Gateway: v.Status.Move.To, Since: now}, nil
 	}
 	return true

@@ -172,12 +172,12 @@ func TestHealthAndReflectionAreThereForWhoHasACertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, service := range answer.GetListServicesResponse().GetService() {
-		told[service.GetName()] = true
+		listed[service.GetName()] = true
 	}
 	everyMethod(func(method protoreflect.MethodDescriptor) {
-		if service := string(method.Parent().FullName()); !told[service] {
+		if service := string(method.Parent().FullName()); !listed[service] {
 			t.Errorf("reflection does not tell of %s", service)
 		}
 	})

@@ -147,13 +147,13 @@ func (w *World) listen(p *process) {
 		return
 	}
 	u := p.unit(r.uid)
-	if u.loading = 0; r.unknown || r.client != p.rados.client || r.epoch != u.heard.Epoch {
+	if u.loading = 0; r.unknown || r.client != p.rados.client || r.epoch != u.received.Epoch {
 		return
 	}
 	if u.loaded = r.epoch; r.err != nil {
 		w.shut(p, r.uid)
 		u.final = r.epoch
-		p.say(r.uid, model.VolumeFenced, r.epoch, u.heard.Order)
+		p.say(r.uid, model.VolumeFenced, r.epoch, u.received.Order)
 	}
 }
 
@@ -173,7 +173,7 @@ func (w *World) listenOfRecord(p *process, r request) {
 // actInCeph is one step of a gateway for one volume in Ceph.
 func (w *World) actInCeph(p *process, uid string) {
 	u := p.unit(uid)
-	o := u.heard
+	o := u.received
 	role := roleOf(o, p.ref)
 	owner, releasing := role == pb.VolumeRole_VOLUME_ROLE_OWNER, role == pb.VolumeRole_VOLUME_ROLE_RELEASING
 	switch {
@@ -268,7 +268,7 @@ func (w *World) lose(p *process) {
 		epoch := u.serving
 		if w.shut(p, uid); epoch != 0 {
 			u.final = epoch
-			p.say(uid, model.VolumeFenced, epoch, u.heard.Order)
+			p.say(uid, model.VolumeFenced, epoch, u.received.Order)
 		}
 	}
 	p.rados.client, p.rados.recorded, p.rados.asked = "", false, false

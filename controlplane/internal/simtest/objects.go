@@ -183,8 +183,8 @@ func (w *World) deleteGateway() {
 }
 
 // removeGateway removes a gateway from the store. The user who requested that stops its process.
-func (w *World) removeGateway(g *model.Gateway, heard int) {
-	w.checkGatewayGoes(g, heard)
+func (w *World) removeGateway(g *model.Gateway, logRead int) {
+	w.checkGatewayGoes(g, logRead)
 	w.store.remove(g)
 	w.removed[g.Status.Number] = len(w.store.log)
 	w.crash(w.running[g.Meta.Name])

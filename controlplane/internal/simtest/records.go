@@ -86,9 +86,9 @@ func (w *World) resume(p, former *process) {
 		if inCeph(v) || u == nil {
 			continue
 		}
-		if o := u.heard; roleOf(o, former.ref) == pb.VolumeRole_VOLUME_ROLE_OWNER {
+		if o := u.received; roleOf(o, former.ref) == pb.VolumeRole_VOLUME_ROLE_OWNER {
 			o.Owner = p.ref
-			p.units[uid] = &unit{heard: o, resumed: true}
+			p.units[uid] = &unit{received: o, resumed: true}
 		}
 	}
 }

@@ -267,27 +267,27 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	first := func(after int64) (told Change[*model.Fabric]) {
+	first := func(after int64) (change Change[*model.Fabric]) {
 		if err := s.Fabrics.Watch(t.Context(), after, func(c Change[*model.Fabric]) error {
-			told = c
+			change = c
 			return broken
 		}); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		return told
+		return change
 	}
-	resumed, heard := first(from).Resume, map[string]bool{}
+	resumed, seen := first(from).Resume, map[string]bool{}
 	if err := s.Fabrics.Watch(t.Context(), resumed, func(c Change[*model.Fabric]) error {
 		if c.Type == Bookmark {
 			return broken
 		}
-		heard[c.Object.Meta.Name] = true
+		seen[c.Object.Meta.Name] = true
 		return nil
 	}); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
-	if !heard["red"] {
-		t.Errorf("after %d only %v is told", resumed, heard)
+	if !seen["red"] {
+		t.Errorf("after %d only %v is told", resumed, seen)
 	}
 }
 
@@ -307,11 +307,11 @@ func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	resumed, heard := int64(-1), map[string]bool{}
+	resumed, seen := int64(-1), map[string]bool{}
 	until := func(end ChangeType) func(Change[*model.Fabric]) error {
 		return func(c Change[*model.Fabric]) error {
 			if c.Type == Put {
-				heard[c.Object.Meta.Name] = true
+				seen[c.Object.Meta.Name] = true
 			}
 			resumed = c.Resume
 			if c.Type == end {
@@ -320,13 +320,13 @@ func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 			return nil
 		}
 	}
-	if err := s.Fabrics.Watch(t.Context(), 0, until(Put)); !errors.Is(err, broken) || len(heard) != 1 {
-		t.Fatalf("%v after %v", err, heard)
+	if err := s.Fabrics.Watch(t.Context(), 0, until(Put)); !errors.Is(err, broken) || len(seen) != 1 {
+		t.Fatalf("%v after %v", err, seen)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	if err := s.Fabrics.Watch(ctx, resumed, until(Bookmark)); !errors.Is(err, broken) || !heard["red"] {
-		t.Errorf("%v after %v", err, heard)
+	if err := s.Fabrics.Watch(ctx, resumed, until(Bookmark)); !errors.Is(err, broken) || !seen["red"] {
+		t.Errorf("%v after %v", err, seen)
 	}
 	if resumed == 0 {
 		t.Error("all is told, and the next watch would begin anew")

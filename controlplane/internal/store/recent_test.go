@@ -17,13 +17,13 @@ func someVolume(reason string) *model.Volume {
 		Status: model.VolumeStatus{Identity: model.DeviceIdentity{NAA: "3000000000000001", SerialNumber: "s"},
 			MoveRequest: &model.MoveRequest{Gateway: 2, Since: at}, Move: &model.RequestedMove{To: 2, Trouble: "none"},
 			Refusal: &model.Refusal{Reason: reason, Message: "<&>"}, MovedAt: at, CapacityBytes: 1 << 30, AllocatedBytes: -1}}
-	is := model.Ownership{State: model.Unowned}
-	next, err := is.Acquire(model.GatewayRef{Number: 2, Incarnation: "i"})
+	ownership := model.Ownership{State: model.Unowned}
+	next, err := ownership.Acquire(model.GatewayRef{Number: 2, Incarnation: "i"})
 	if err != nil {
 		panic(err)
 	}
 	next.Reason = reason
-	v.Status.Ownership = is.Ordered(next, at)
+	v.Status.Ownership = ownership.Ordered(next, at)
 	model.SetCondition(&v.Status.Conditions, model.Condition{Type: model.ConditionReady, Status: model.ConditionTrue, Reason: reason}, at)
 	return v
 }

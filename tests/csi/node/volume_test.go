@@ -52,8 +52,8 @@ func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) 
 	t.Cleanup(func() {
 		if t.Failed() {
 			seen, _ := exec.Command("lsscsi", "-i").CombinedOutput()
-			told, _ := exec.Command("dmesg").CombinedOutput()
-			t.Logf("published as %v; the kernel has\n%s\n%s", v.context, seen, told[max(0, len(told)-2500):])
+			log, _ := exec.Command("dmesg").CombinedOutput()
+			t.Logf("published as %v; the kernel has\n%s\n%s", v.context, seen, log[max(0, len(log)-2500):])
 		}
 		ctx := context.Background()
 		_, unpublished := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})

@@ -109,9 +109,9 @@ func dial(mode string) *grpc.ClientConn {
 	return connection
 }
 
-func until(is func() error) error {
+func until(check func() error) error {
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		err := is()
+		err := check()
 		if err == nil || time.Now().After(end) {
 			return err
 		}

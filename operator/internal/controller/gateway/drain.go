@@ -55,12 +55,12 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 // steer requests a drain, or its end, from the control plane. It repeats the request if the state may be unknown.
 func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway, away bool) error {
 	health := have.GetStatus().GetHealth()
-	is := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
+	drains := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
 	switch {
-	case away && !is:
+	case away && !drains:
 		_, err := g.service.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: r.Name})
 		return err
-	case !away && (is || health == pb.GatewayHealth_GATEWAY_HEALTH_NEW):
+	case !away && (drains || health == pb.GatewayHealth_GATEWAY_HEALTH_NEW):
 		_, err := g.service.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: r.Name})
 		return err
 	}

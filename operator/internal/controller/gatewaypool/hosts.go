@@ -32,9 +32,9 @@ type wait struct {
 
 // look updates the state to the hosts that have only one path now.
 func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time) wait {
-	is := wait{next, now, map[gateway.Use]time.Time{}}
+	updated := wait{next, now, map[gateway.Use]time.Time{}}
 	if w.gateway == next {
-		is.since = w.since
+		updated.since = w.since
 	}
 	for _, uses := range stranded {
 		for _, of := range uses {
@@ -42,10 +42,10 @@ func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time
 			if !before {
 				since = now
 			}
-			is.alone[of] = since
+			updated.alone[of] = since
 		}
 	}
-	return is
+	return updated
 }
 
 // until returns when the last of these has had its time. A host that appears during the wait does not extend it, because the wait

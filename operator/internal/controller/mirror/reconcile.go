@@ -46,8 +46,8 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	result, err := m.after(ctx, before, r, have, err)
-	if told := m.report(ctx, before, r); told != nil {
-		return reconcile.Result{}, told
+	if failed := m.report(ctx, before, r); failed != nil {
+		return reconcile.Result{}, failed
 	}
 	return result, err
 }

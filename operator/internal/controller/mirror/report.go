@@ -41,10 +41,10 @@ func (m *Mirror[R, P]) show(r R, have P) {
 	}
 	message := have.ProtoReflect()
 	status, _ := message.Get(message.Descriptor().Fields().ByName("status")).Message().Interface().(conditioned)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	if status != nil {
 		for _, c := range status.GetConditions() {
-			told[c.GetType()] = true
+			reported[c.GetType()] = true
 			seen := r.GetGeneration()
 			if r.Common().ObservedGeneration != seen || c.GetObservedGeneration() < have.GetMeta().GetGeneration() {
 				seen = observed(r, c.GetType()) // the control plane has not yet processed the last change
@@ -53,14 +53,14 @@ func (m *Mirror[R, P]) show(r R, have P) {
 		}
 	}
 	switch {
-	case told[v1alpha1.ConditionReady]:
+	case reported[v1alpha1.ConditionReady]:
 	case m.HasReadyCondition:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, reasonAccepted,
 			"the control plane has it, and has yet to look at it", r.GetGeneration())
 	default:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, reasonAccepted, "the control plane has it", r.GetGeneration())
 	}
-	if !told[v1alpha1.ConditionProgressing] && !m.Progresses {
+	if !reported[v1alpha1.ConditionProgressing] && !m.Progresses {
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, reasonSettled, "", r.GetGeneration())
 	}
 }
@@ -128,9 +128,9 @@ func keepTransitions(before, r v1alpha1.Resource) {
 func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	keepTransitions(before, r)
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
-	is := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
-	if is != nil && is.Status != metav1.ConditionTrue && is.Reason != reasonAccepted && (was == nil || was.Reason != is.Reason) {
-		m.tell(r, corev1.EventTypeWarning, is.Reason, is.Message)
+	condition := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
+	if condition != nil && condition.Status != metav1.ConditionTrue && condition.Reason != reasonAccepted && (was == nil || was.Reason != condition.Reason) {
+		m.tell(r, corev1.EventTypeWarning, condition.Reason, condition.Message)
 	}
 	// Metadata that the phases have stored meanwhile is not part of the difference.
 	before.SetResourceVersion(r.GetResourceVersion())

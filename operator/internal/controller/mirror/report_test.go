@@ -95,8 +95,8 @@ func TestAResourceIsNotReadyWhileKubernetesRefusesAPartOfIt(t *testing.T) {
 			if !errors.Is(err, c.refusal) {
 				t.Errorf("reconciled: %v, want a retry for %v", err, c.refusal)
 			}
-			if is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); is == nil || is.Status != c.want || is.Reason != c.reason {
-				t.Errorf("Ready is %+v, want %s %s", is, c.want, c.reason)
+			if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); condition == nil || condition.Status != c.want || condition.Reason != c.reason {
+				t.Errorf("Ready is %+v, want %s %s", condition, c.want, c.reason)
 			}
 		})
 	}
@@ -109,9 +109,9 @@ func TestAConditionWhoseStatusIsAsBeforeKeepsItsTransitionTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-		if is.Status != metav1.ConditionFalse || is.LastTransitionTime.Equal(&since) != same {
-			t.Errorf("before %s: %+v, want False, with the earlier time is %v", status, is, same)
+		condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+		if condition.Status != metav1.ConditionFalse || condition.LastTransitionTime.Equal(&since) != same {
+			t.Errorf("before %s: %+v, want False, with the earlier time is %v", status, condition, same)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func TestWhatAKindTellsOfItsProgressStays(t *testing.T) {
 		r := &v1alpha1.GatewayPool{}
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "InProgress", "a gateway is drained", 0)
 		m.show(r, &pb.GatewayPool{Status: &pb.GatewayPoolStatus{}})
-		if is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); is.Reason != c.want {
-			t.Errorf("told by the kind is %v: %+v", c.progresses, is)
+		if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); condition.Reason != c.want {
+			t.Errorf("told by the kind is %v: %+v", c.progresses, condition)
 		}
 	}
 }

@@ -65,8 +65,8 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 		if err != nil || needed {
 			return err
 		}
-		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool {
-			return slices.ContainsFunc(hosts, func(host *pb.Host) bool { return one == host.GetMeta().GetName() })
+		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(name string) bool {
+			return slices.ContainsFunc(hosts, func(host *pb.Host) bool { return name == host.GetMeta().GetName() })
 		})
 		return nil
 	})
@@ -145,8 +145,8 @@ func (s *Service) candidates(ctx context.Context, volume *pb.Volume, node attach
 		names = append([]string{named}, names...)
 	}
 	var found []*pb.Target
-	for _, one := range names {
-		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: one})
+	for _, name := range names {
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
 		if err != nil && !absent(err) {
 			return nil, clientError(err)
 		}

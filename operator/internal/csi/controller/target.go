@@ -62,10 +62,10 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 		if !slices.Contains(target.GetSpec().GetHosts(), host) {
 			target.Spec.Hosts = append(target.Spec.Hosts, host)
 		}
-		for _, is := range target.GetSpec().GetLuns() {
-			if is.GetVolume() == name {
-				if is.GetReadOnly() != readOnly {
-					return status.Errorf(codes.AlreadyExists, "volume %s is published, and there read-only is %v", name, is.GetReadOnly())
+		for _, lun := range target.GetSpec().GetLuns() {
+			if lun.GetVolume() == name {
+				if lun.GetReadOnly() != readOnly {
+					return status.Errorf(codes.AlreadyExists, "volume %s is published, and there read-only is %v", name, lun.GetReadOnly())
 				}
 				return nil
 			}

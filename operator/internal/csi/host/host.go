@@ -153,31 +153,31 @@ const searched = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 func (m Machine) Run(ctx context.Context, command Command) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	begun := time.Now()
 	err := m.Do(func() error {
 		// env searches the program on the machine, not in the container.
 		process := exec.CommandContext(ctx, "/usr/bin/env", append([]string{command.Name}, command.Arguments...)...)
 		process.Env = []string{searched, "LC_ALL=C"}
 		process.Dir = "/"
-		process.Stdout, process.Stderr = &said, &said
+		process.Stdout, process.Stderr = &output, &output
 		process.WaitDelay = lastWords
 		return process.Run()
 	})
 	slog.DebugContext(ctx, "ran", "command", command.String(), "took", time.Since(begun).Round(time.Millisecond), "problem", err)
 	if err == nil {
-		return said.String(), nil
+		return output.String(), nil
 	}
 	failed := &ExitError{Command: command.String(), Status: -1, Said: err.Error()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		failed.Status = exit.ExitCode()
 	}
-	if text := strings.TrimSpace(said.String()); text != "" {
+	if text := strings.TrimSpace(output.String()); text != "" {
 		failed.Said = text[max(0, len(text)-maxSaid):]
 	}
 	if ctx.Err() != nil {
 		failed.Said = "not done in time; " + failed.Said
 	}
-	return said.String(), failed
+	return output.String(), failed
 }

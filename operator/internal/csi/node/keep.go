@@ -73,8 +73,8 @@ func (s *Service) Keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case iqn := <-s.asked:
-			if one := watched[iqn]; one != nil {
-				one.due = earlier(one.due, one.looked.Add(lookGap))
+			if entry := watched[iqn]; entry != nil {
+				entry.due = earlier(entry.due, entry.looked.Add(lookGap))
 			}
 		case <-timer.C:
 		}
@@ -105,19 +105,19 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 		}
 	}
 	for iqn := range volumes {
-		one := watched[iqn]
-		if one == nil {
-			one = &watch{looked: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
-			watched[iqn] = one
+		entry := watched[iqn]
+		if entry == nil {
+			entry = &watch{looked: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
+			watched[iqn] = entry
 		}
-		if !one.due.After(time.Now()) && ctx.Err() == nil {
-			if err := s.renew(ctx, iqn, one.refusals); err != nil {
+		if !entry.due.After(time.Now()) && ctx.Err() == nil {
+			if err := s.renew(ctx, iqn, entry.refusals); err != nil {
 				slog.WarnContext(ctx, "portals that came later", "target", iqn, "problem", err)
 			}
-			one.looked = time.Now()
-			one.due = one.looked.Add(lookEvery + rand.N(lookJitter))
+			entry.looked = time.Now()
+			entry.due = entry.looked.Add(lookEvery + rand.N(lookJitter))
 		}
-		next = earlier(next, one.due)
+		next = earlier(next, entry.due)
 	}
 	return next
 }
@@ -126,9 +126,9 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 func (s *Service) volumesOf() (map[string][]*record, error) {
 	staged, err := s.state.all()
 	volumes := map[string][]*record{}
-	for _, one := range staged {
-		if !one.Leaving {
-			volumes[one.IQN] = append(volumes[one.IQN], one)
+	for _, known := range staged {
+		if !known.Leaving {
+			volumes[known.IQN] = append(volumes[known.IQN], known)
 		}
 	}
 	return volumes, err

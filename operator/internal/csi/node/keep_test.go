@@ -14,10 +14,10 @@ import (
 )
 
 // answers sets whether a portal of the target responds.
-func (m *machine) answers(portal string, is bool) {
+func (m *machine) answers(portal string, answering bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.portals[portal] = is
+	m.portals[portal] = answering
 }
 
 // does replaces the behaviour of a command.
@@ -200,8 +200,8 @@ func TestAPathThatCameLaterAndLeadsToAnotherVolumeDoesNotJoin(t *testing.T) {
 		if disks, paths := m.glob("block/sd*"), m.glob("block/dm-*/slaves/*"); len(disks) != 1 || len(paths) != 1 {
 			t.Errorf("disks %v, paths %v", disks, paths)
 		}
-		if told := strings.Join(m.commands("add path"), "; "); strings.Count(told, "add path") != 1 {
-			t.Errorf("multipathd was told of it: %s", told)
+		if commands := strings.Join(m.commands("add path"), "; "); strings.Count(commands, "add path") != 1 {
+			t.Errorf("multipathd was told of it: %s", commands)
 		}
 	})
 }

@@ -49,16 +49,16 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 	if err != nil {
 		return err
 	}
-	var said []string
+	var problems []string
 	for _, problem := range s.enter(ctx, a.IQN, lacking(portals, have), chap) {
-		said = append(said, problem.Error())
+		problems = append(problems, problem.Error())
 	}
 	if have, err = s.sessions(a.IQN); err != nil {
 		return err
 	}
 	if len(loggedIn(have)) == 0 {
-		slices.Sort(said)
-		return fmt.Errorf("no session with %s by any of %s: %s", a.IQN, strings.Join(portals, ", "), strings.Join(said, "; "))
+		slices.Sort(problems)
+		return fmt.Errorf("no session with %s by any of %s: %s", a.IQN, strings.Join(portals, ", "), strings.Join(problems, "; "))
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 // lacking returns the portals without a session. A broken session counts as one, because iscsid restores it.
 func lacking(portals []string, have []session) []string {
 	return slices.DeleteFunc(slices.Clone(portals), func(portal string) bool {
-		return slices.ContainsFunc(have, func(one session) bool { return one.portal == portal })
+		return slices.ContainsFunc(have, func(found session) bool { return found.portal == portal })
 	})
 }
 

@@ -82,8 +82,8 @@ func (s *Service) count() (volumes int, sessions, paths tally, err error) {
 		}
 		wanted := max(s.portals.get(iqn), len(have))
 		sessions.add(len(loggedIn(have)), wanted)
-		for _, one := range all {
-			found, problem := s.find(one.Attachment)
+		for _, staged := range all {
+			found, problem := s.find(staged.Attachment)
 			if problem != nil {
 				return volumes, sessions, paths, problem
 			}

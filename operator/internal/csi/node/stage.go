@@ -56,12 +56,12 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	if err != nil {
 		return nil, err
 	}
-	ctx, is, done, err := s.work(ctx, want.Volume)
+	ctx, record, done, err := s.work(ctx, want.Volume)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := expect(is, want); err != nil {
+	if err := expect(record, want); err != nil {
 		return nil, err
 	}
 	// The record precedes all changes, so that unstaging finds everything that must be undone.
@@ -112,15 +112,15 @@ func internal(err error) error {
 // expect refuses to stage a volume in another way than it is staged. If the volume is now reached through another target, because
 // it was unpublished while the node was away, the remains of the old one must be removed first, with a code after which kubelet
 // unstages.
-func expect(is, want *record) error {
+func expect(existing, want *record) error {
 	switch {
-	case is == nil:
+	case existing == nil:
 		return nil
-	case is.Staging != want.Staging || is.Block != want.Block || is.FileSystem != want.FileSystem:
-		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, is.Staging, is.FileSystem)
-	case is.IQN != want.IQN || is.LUN != want.LUN || is.NAA != want.NAA:
+	case existing.Staging != want.Staging || existing.Block != want.Block || existing.FileSystem != want.FileSystem:
+		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, existing.Staging, existing.FileSystem)
+	case existing.IQN != want.IQN || existing.LUN != want.LUN || existing.NAA != want.NAA:
 		return status.Errorf(codes.Unavailable, "volume %s is staged as LUN %d of %s and now published as LUN %d of %s: "+
-			"unstage it first", want.Volume, is.LUN, is.IQN, want.LUN, want.IQN)
+			"unstage it first", want.Volume, existing.LUN, existing.IQN, want.LUN, want.IQN)
 	}
 	return nil
 }

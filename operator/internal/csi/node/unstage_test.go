@@ -52,11 +52,11 @@ func (m *machine) outage() (end func()) {
 	put := func(session, disk string) {
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
-		for _, one := range m.glob("class/iscsi_session/*") {
-			m.put(session+"\n", filepath.Join(one, "state"))
+		for _, file := range m.glob("class/iscsi_session/*") {
+			m.put(session+"\n", filepath.Join(file, "state"))
 		}
-		for _, one := range m.glob("devices/platform/host*/session*/target*/*") {
-			m.put(disk+"\n", filepath.Join(one, "state"))
+		for _, file := range m.glob("devices/platform/host*/session*/target*/*") {
+			m.put(disk+"\n", filepath.Join(file, "state"))
 		}
 	}
 	put("FAILED", "transport-offline")
@@ -166,8 +166,8 @@ func TestUnstageWithoutMultipathdSaysSoInTimeAndIsDoneWhenItIsBack(t *testing.T)
 		if took := time.Since(begun); took > callBound+2*time.Second {
 			t.Errorf("the call took %s", took)
 		}
-		if said := m.commands("dmsetup message"); len(said) != 1 {
-			t.Errorf("the kernel was not told to fail what waits: %v", said)
+		if commands := m.commands("dmsetup message"); len(commands) != 1 {
+			t.Errorf("the kernel was not told to fail what waits: %v", commands)
 		}
 		clear(m.instead)
 		if err := v.unstage(t.Context()); err != nil {
