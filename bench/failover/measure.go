@@ -98,9 +98,9 @@ func (b *bench) faults(ctx context.Context, times counts) error {
 		kind  string
 		count int
 		fault fault
-	}{{kill, times.kills, b.kill}, {move, times.moves, b.move}, {nodeLoss, times.losses, b.cut}} {
+	}{{kill, times.kills, b.kill}, {move, times.moves, b.move}, {nodeLoss, times.losses, b.cutLinks}} {
 		for i := range step.count {
-			r, err := b.one(ctx, step.kind, step.fault)
+			r, err := b.runFault(ctx, step.kind, step.fault)
 			if err != nil {
 				return fmt.Errorf("%s %d: %w", step.kind, i+1, err)
 			}
@@ -117,9 +117,9 @@ func (b *bench) faults(ctx context.Context, times counts) error {
 // fault affects the owner of LUN 0. It returns a function that restores the cluster, which may be nil.
 type fault func(ctx context.Context, owner int) (mend func() error, err error)
 
-// whole waits until no effect of earlier faults remains: all gateways serve and have their share of the LUNs again, all LUNs have
-// owners, and all paths are up.
-func (b *bench) whole(ctx context.Context) error {
+// awaitRecovery waits until no effect of earlier faults remains: all gateways serve and have their share of the LUNs again, all
+// LUNs have owners, and all paths are up.
+func (b *bench) awaitRecovery(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	if err := b.WaitReady(ctx); err != nil {
@@ -137,9 +137,9 @@ func (b *bench) whole(ctx context.Context) error {
 	return b.host.WaitPaths(ctx, len(b.host.Paths))
 }
 
-// one executes one fault, and waits until I/O of all affected LUNs continues and is calm.
-func (b *bench) one(ctx context.Context, kind string, fault fault) (record, error) {
-	if err := b.whole(ctx); err != nil {
+// runFault executes one fault, and waits until I/O of all affected LUNs continues and is calm.
+func (b *bench) runFault(ctx context.Context, kind string, fault fault) (record, error) {
+	if err := b.awaitRecovery(ctx); err != nil {
 		return record{}, err
 	}
 	if err := b.mayDie(ctx, kind); err != nil {
@@ -156,7 +156,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 		return record{}, err
 	}
 	calm := b.usage().since(undisturbed)
-	owner, struck, err := b.struck(ctx, kind)
+	owner, struck, err := b.affectedVolumes(ctx, kind)
 	if err != nil {
 		return record{}, err
 	}
@@ -204,8 +204,8 @@ func (b *bench) mayDie(ctx context.Context, kind string) error {
 	return nil
 }
 
-// struck returns the owner of LUN 0, and the volumes that the fault will affect: all that it owns, or only that one.
-func (b *bench) struck(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
+// affectedVolumes returns the owner of LUN 0, and the volumes that the fault will affect: all that it owns, or only that one.
+func (b *bench) affectedVolumes(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
 	owner, err := b.Owner(ctx, 0)
 	if err != nil {
 		return 0, nil, err
@@ -266,9 +266,9 @@ func (b *bench) move(ctx context.Context, owner int) (func() error, error) {
 	return nil, b.Move(ctx, 0, (owner+1)%gateways)
 }
 
-// cut cuts every link of the owner's node. When the links are restored, it starts the gateway again if necessary, because the
+// cutLinks cuts every link of the owner's node. When the links are restored, it starts the gateway again if necessary, because the
 // gateway that took over may have killed it (DESIGN R2, local).
-func (b *bench) cut(_ context.Context, owner int) (func() error, error) {
+func (b *bench) cutLinks(_ context.Context, owner int) (func() error, error) {
 	var undo []func() error
 	var failed error
 	for _, fabric := range b.Network.Fabrics {

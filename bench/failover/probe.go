@@ -47,7 +47,7 @@ func (p *probe) run(ctx context.Context, clients int) {
 					data[0], data[1] = byte(count), byte(count>>8)
 					command = initiator.Write(p.lun, uint64(8*i), data, blockSize)
 				}
-				p.one(ctx, command)
+				p.sendCommand(ctx, command)
 				_ = netns.Wait(ctx, think) // the loop checks ctx
 			}
 		})
@@ -55,7 +55,7 @@ func (p *probe) run(ctx context.Context, clients int) {
 	all.Wait()
 }
 
-func (p *probe) one(ctx context.Context, command initiator.Command) {
+func (p *probe) sendCommand(ctx context.Context, command initiator.Command) {
 	limited, cancel := context.WithTimeout(ctx, faultTime)
 	defer cancel()
 	began := time.Now()

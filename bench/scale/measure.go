@@ -75,7 +75,7 @@ func (s *scale) start(ctx context.Context) error {
 	if err := s.WaitReady(ctx); err != nil {
 		return err
 	}
-	return s.weigh(empty, 1)
+	return s.sumMemory(empty, 1)
 }
 
 func (s *scale) fill(ctx context.Context) error {
@@ -104,7 +104,7 @@ func (s *scale) fill(ctx context.Context) error {
 	}
 	s.figures.Made = time.Since(began).Seconds()
 	fmt.Printf("%d LUNs are made, owned and exported after %.1f s\n", s.luns, s.figures.Made)
-	return s.weigh(full, s.luns)
+	return s.sumMemory(full, s.luns)
 }
 
 // session opens session number n of a portal.
@@ -122,7 +122,7 @@ func (s *scale) logIn(ctx context.Context) error {
 	}
 	s.figures.Login = time.Since(began).Seconds()
 	fmt.Printf("%d sessions are logged in after %.1f s\n", s.settings.sessions, s.figures.Login)
-	return s.weigh(loggedIn, s.luns)
+	return s.sumMemory(loggedIn, s.luns)
 }
 
 // connect logs in the sessions that are missing or lost.
@@ -162,7 +162,7 @@ func (s *scale) use(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.weigh(used, s.luns)
+	return s.sumMemory(used, s.luns)
 }
 
 // each calls do for every session, several at a time, and returns all errors.
@@ -256,8 +256,8 @@ func (s *scale) kill(ctx context.Context, gateway int) (death, error) {
 	return d, err
 }
 
-// weigh sums the gateways' memory.
-func (s *scale) weigh(stage string, luns int) error {
+// sumMemory sums the gateways' memory.
+func (s *scale) sumMemory(stage string, luns int) error {
 	m := memory{What: "memory", Stage: stage, Gateways: s.gateways, LUNs: luns}
 	for _, session := range s.sessions {
 		if session == nil {

@@ -59,12 +59,12 @@ func (c *Cluster) watchOwners(ctx context.Context, o *Owners) error {
 			return err
 		}
 		if volume := change.GetVolume(); volume != nil {
-			o.take(volume.GetMeta().GetName(), volume.GetStatus())
+			o.observe(volume.GetMeta().GetName(), volume.GetStatus())
 		}
 	}
 }
 
-func (o *Owners) take(name string, status *pb.VolumeStatus) {
+func (o *Owners) observe(name string, status *pb.VolumeStatus) {
 	now := Ownership{Gateway: status.GetOwnerGateway(), Epoch: status.GetEpoch(),
 		Serves: status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED}
 	o.mu.Lock()

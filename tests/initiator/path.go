@@ -50,7 +50,7 @@ func (p *Path) run(ctx context.Context) {
 }
 
 func (p *Path) serve(ctx context.Context, session *Session) {
-	p.learn(ctx, session)
+	p.queryAccessStates(ctx, session)
 	p.mu.Lock()
 	p.session = session
 	p.logins++
@@ -65,9 +65,9 @@ func (p *Path) serve(ctx context.Context, session *Session) {
 		case <-ctx.Done():
 			session.LogOut()
 		case <-p.refresh:
-			p.learn(ctx, session)
+			p.queryAccessStates(ctx, session)
 		case <-ticker.C:
-			p.learn(ctx, session)
+			p.queryAccessStates(ctx, session)
 		}
 	}
 	lost := session.Lost()
@@ -81,8 +81,8 @@ func (p *Path) serve(ctx context.Context, session *Session) {
 	p.changed()
 }
 
-// learn requests the access state of every LUN through this path. If that fails, the known state stays.
-func (p *Path) learn(ctx context.Context, session *Session) {
+// queryAccessStates requests the access state of every LUN through this path. If that fails, the known state stays.
+func (p *Path) queryAccessStates(ctx context.Context, session *Session) {
 	ctx, cancel := context.WithTimeout(ctx, aluaTimeout)
 	defer cancel()
 	for _, lun := range p.config.LUNs {

@@ -165,7 +165,7 @@ func (s *Session) logOut() {
 	}
 	s.mu.Lock()
 	c := &call{answer: make(chan Response, 1)}
-	p := newPDU(opLogout|flagImmediate, flagFinal, s.take(c), nil)
+	p := newPDU(opLogout|flagImmediate, flagFinal, s.assignTag(c), nil)
 	s.number(p, false)
 	s.send(p)
 	s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Session) ResetUnit(ctx context.Context, lun uint16) error {
 		return s.lost
 	}
 	c := &call{answer: make(chan Response, 1)}
-	p := newPDU(opTask|flagImmediate, flagFinal|5, s.take(c), nil)
+	p := newPDU(opTask|flagImmediate, flagFinal|5, s.assignTag(c), nil)
 	p.putLUN(lun)
 	p.put32(20, noTag)
 	s.number(p, false)

@@ -199,7 +199,7 @@ func (s *Session) begin(ctx context.Context, command *Command) (*call, error) {
 		flags, expected = flags|0x20, len(command.Out)
 	}
 	immediate := min(len(command.Out), s.firstBurst, s.segment)
-	p := newPDU(opCommand, flags, s.take(c), command.Out[:immediate])
+	p := newPDU(opCommand, flags, s.assignTag(c), command.Out[:immediate])
 	p.putLUN(command.LUN)
 	p.put32(20, uint32(expected))
 	copy(p.header[32:], command.CDB)
@@ -208,8 +208,8 @@ func (s *Session) begin(ctx context.Context, command *Command) (*call, error) {
 	return c, nil
 }
 
-// take assigns a tag to a call. The caller holds the lock.
-func (s *Session) take(c *call) uint32 {
+// assignTag assigns a tag to a call. The caller holds the lock.
+func (s *Session) assignTag(c *call) uint32 {
 	tag := s.nextTag
 	s.nextTag++
 	if s.nextTag == noTag {
@@ -286,7 +286,7 @@ func (s *Session) watch() {
 			s.fail(LostSilent, fmt.Errorf("not heard for %v", silence.Round(time.Millisecond)))
 		case silence >= s.options.PingAfter && !s.pinging:
 			s.pinging = true
-			p := newPDU(opNopOut|flagImmediate, flagFinal, s.take(&call{answer: make(chan Response, 1)}), nil)
+			p := newPDU(opNopOut|flagImmediate, flagFinal, s.assignTag(&call{answer: make(chan Response, 1)}), nil)
 			p.put32(20, noTag)
 			s.number(p, false)
 			s.send(p)

@@ -63,7 +63,7 @@ func (a Attempt) Login(ctx context.Context, portal, target string) error {
 	if err == nil {
 		session.Close()
 	}
-	return a.judge(portal, err)
+	return a.compareAnswer(portal, err)
 }
 
 // Discover makes an attempt on a portal, in a discovery session. Only an admitted initiator may see the target.
@@ -77,7 +77,7 @@ func (a Attempt) Discover(ctx context.Context, portal, target string) error {
 		}
 		return fmt.Errorf("%s, discovery by %s with %s: %s is not among %v", portal, a.Initiator, a.Name, target, shown)
 	}
-	return a.judge(portal+", discovery", err)
+	return a.compareAnswer(portal+", discovery", err)
 }
 
 // Rejected makes an attempt on a port that admits no host, such as the forwarding port.
@@ -97,7 +97,7 @@ func (a Attempt) options(portal, target string) initiator.Options {
 	return initiator.Options{Portal: portal, Target: target, Initiator: a.Initiator, CHAP: a.CHAP, ISID: [6]byte{0x80, 0, 0, 0x77}}
 }
 
-func (a Attempt) judge(where string, err error) error {
+func (a Attempt) compareAnswer(where string, err error) error {
 	var refused *initiator.LoginError
 	switch {
 	case a.Admitted && err == nil:

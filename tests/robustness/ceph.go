@@ -70,7 +70,7 @@ func leftBeforeCeph(network *netns.Network, p *netns.Process, fabrics []string) 
 			if err != nil {
 				return nil, errors.Join(err, online())
 			}
-			return together(online, send), nil
+			return undoAll(online, send), nil
 		})
 }
 

@@ -74,7 +74,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 		_ = c.close() // why it is not ready is more important
 		return nil, err
 	}
-	c.keeper = keep(made.Processes(), note)
+	c.keeper = newKeeper(made.Processes(), note)
 	return c, nil
 }
 
@@ -111,7 +111,7 @@ func (c *clustered) faults(hosts []*initiator.Multipath) []*fault {
 			all = append(all, networkFault("partition between "+pair, pair, "partition", 500*time.Millisecond, 12*time.Second,
 				func() (netns.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
 		}
-		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
+		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), delayedForwards(c.Network, gateway, hostFabrics),
 			leftByTheDead(c.Network, c.keeper, gateway), isolated(c.Network, gateway.Node), c.drained(i))
 		all = append(all, c.clocks[i].jumps(longestJump)...)
 		for volume := range clusterVolumes {

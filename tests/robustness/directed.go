@@ -35,8 +35,8 @@ func isolated(network *netns.Network, node string) *fault {
 		func() (netns.Undo, error) { return network.Drop(node, cluster.Internal, 100, netns.In, netns.Out) })
 }
 
-// together undoes all faults, the last one first.
-func together(undos ...netns.Undo) netns.Undo {
+// undoAll undoes all faults, the last one first.
+func undoAll(undos ...netns.Undo) netns.Undo {
 	return func() error {
 		var all []error
 		for i := len(undos) - 1; i >= 0; i-- {
@@ -52,11 +52,11 @@ func forgeEverywhere(network *netns.Network, node string, fabrics []string) (net
 	for _, fabric := range fabrics {
 		undo, err := network.ForgeResets(node, fabric, iscsiPort)
 		if err != nil {
-			return nil, errors.Join(err, together(undos...)())
+			return nil, errors.Join(err, undoAll(undos...)())
 		}
 		undos = append(undos, undo)
 	}
-	return together(undos...), nil
+	return undoAll(undos...), nil
 }
 
 // leftBehind is a fault in two steps: first the cause that delays hosts' commands, and shortly afterwards resets to their hosts.
@@ -78,7 +78,7 @@ func leftBehind(name, on, kind string, shortest, longest, between time.Duration,
 			if err != nil {
 				return errors.Join(err, goOn())
 			}
-			undo = together(goOn, stop)
+			undo = undoAll(goOn, stop)
 			return nil
 		},
 		undo: func(context.Context) error {
@@ -116,9 +116,9 @@ func leftHung(network *netns.Network, p *netns.Process, reactor int, fabric stri
 		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (netns.Undo, error) { return p.HangThread(thread) })
 }
 
-// hungForGood: one reactor of a process is stopped permanently. Its commands in flight hold their block ranges (R5) until the
+// permanentHang: one reactor of a process is stopped permanently. Its commands in flight hold their block ranges (R5) until the
 // process is ended.
-func hungForGood(p *netns.Process, reactor int, keep func(netns.Undo)) *fault {
+func permanentHang(p *netns.Process, reactor int, keep func(netns.Undo)) *fault {
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return &fault{name: thread + " of " + p.Name + " hangs for good", on: p.Name, kind: "hung for good", weight: 1,
 		shortest: noticedSoonest, longest: noticedLatest,
@@ -154,8 +154,8 @@ func leftByTheDead(network *netns.Network, k *keeper, p *netns.Process) *fault {
 		}}
 }
 
-// leftOnTheWay: a gateway's forwarded commands are lost at first, and reach the owner after its host has repeated them.
-func leftOnTheWay(network *netns.Network, p *netns.Process, fabrics []string) *fault {
+// delayedForwards: a gateway's forwarded commands are lost at first, and reach the owner after its host has repeated them.
+func delayedForwards(network *netns.Network, p *netns.Process, fabrics []string) *fault {
 	return leftBehind("loss of what "+p.Name+" forwards and resets to its hosts", p.Node+"'s link to "+cluster.Internal, "left on the way",
 		healsSoonest, healsLatest, 20*time.Millisecond, network, p.Node, fabrics, func(context.Context) (netns.Undo, error) {
 			return network.Drop(p.Node, cluster.Internal, 100, netns.Out)

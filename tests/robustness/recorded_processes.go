@@ -17,8 +17,8 @@ import (
 // endsWithin bounds the time after which a process that must not run ends by itself.
 const endsWithin = 10 * time.Second
 
-// another returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
-func (r *recorded) another(of *netns.Process, words map[string]string) *netns.Process {
+// startSecond returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
+func (r *recorded) startSecond(of *netns.Process, words map[string]string) *netns.Process {
 	r.made++
 	name := fmt.Sprintf("%s-again-%d", of.Name, r.made)
 	arguments := slices.Clone(of.Arguments)
@@ -57,7 +57,7 @@ func (r *recorded) twinOfState(context.Context) (func(context.Context) error, er
 	if !gateway.Running() {
 		return nil, nil // another fault has killed it: a second process would be the only one
 	}
-	second := r.another(gateway, nil)
+	second := r.startSecond(gateway, nil)
 	err := second.Start()
 	return func(context.Context) error { return r.refusesToRun(second, "in use by process") }, err
 }
@@ -75,7 +75,7 @@ func (r *recorded) twinOfCopy(context.Context) (func(context.Context) error, err
 	if err != nil || !gateway.Running() {
 		return nil, err
 	}
-	second := r.another(gateway, map[string]string{"--state-dir": state})
+	second := r.startSecond(gateway, map[string]string{"--state-dir": state})
 	err = second.Start()
 	return func(ctx context.Context) error {
 		r.reported(ctx, "gateway", cluster.GatewayName(number), "Refused", "PortsInUse")
@@ -92,7 +92,7 @@ func (r *recorded) wrongCertificate(context.Context) (func(context.Context) erro
 	err := gateway.Kill()
 	state, err2 := r.copyState(number)
 	other := filepath.Join(r.Directory, "certs", "gateway-"+cluster.GatewayName((number+1)%len(r.Gateways)))
-	second := r.another(gateway, map[string]string{"--state-dir": state, "--tls-cert": other + ".crt", "--tls-key": other + ".key"})
+	second := r.startSecond(gateway, map[string]string{"--state-dir": state, "--tls-cert": other + ".crt", "--tls-key": other + ".key"})
 	err = errors.Join(err, err2, second.Start())
 	return func(context.Context) error {
 		r.keeper.held[gateway].Store(false)
@@ -107,7 +107,7 @@ func (r *recorded) wrongKeyFile(ctx context.Context) (func(context.Context) erro
 	if err := errors.Join(err, os.WriteFile(key, text, 0o600)); err != nil {
 		return nil, err
 	}
-	third := r.another(r.Replicas[0], map[string]string{"--key-file": key, "--listen": r.Address(len(r.Replicas)),
+	third := r.startSecond(r.Replicas[0], map[string]string{"--key-file": key, "--listen": r.Address(len(r.Replicas)),
 		"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("replica-%d", r.made))})
 	err = third.Start()
 	return func(context.Context) error {
@@ -132,7 +132,7 @@ func (r *recorded) emptyStore(ctx context.Context) (func(context.Context) error,
 		arguments = slices.Delete(arguments, at, at+2)
 	}
 	first := &netns.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
-	other := r.another(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
+	other := r.startSecond(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
 	err := other.Start()
 	if err == nil {
 		err = netns.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })

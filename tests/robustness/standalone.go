@@ -67,7 +67,7 @@ func startStandalone(ctx context.Context, program, directory string, note noter)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	s.keeper = keep([]*netns.Process{s.gateway}, note)
+	s.keeper = newKeeper([]*netns.Process{s.gateway}, note)
 	return s, nil
 }
 
@@ -90,7 +90,7 @@ func (s *standalone) faults(hosts []*initiator.Multipath) []*fault {
 	}
 	all = append(all, s.clock.jumps(longestJump)...)
 	for reactor := range gatewayReactors {
-		all = append(all, hungForGood(s.gateway, reactor, func(release netns.Undo) { s.hung = append(s.hung, release) }))
+		all = append(all, permanentHang(s.gateway, reactor, func(release netns.Undo) { s.hung = append(s.hung, release) }))
 	}
 	for i, fabric := range s.network.Fabrics {
 		for reactor := range gatewayReactors {

@@ -53,7 +53,7 @@ type keeper struct {
 
 const keeperLooks = 100 * time.Millisecond
 
-func keep(processes []*netns.Process, note noter) *keeper {
+func newKeeper(processes []*netns.Process, note noter) *keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keeper{held: map[*netns.Process]*atomic.Bool{}, stop: stop, over: make(chan struct{})}
 	for _, p := range processes {

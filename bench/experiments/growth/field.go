@@ -150,9 +150,9 @@ func (f *field) drive(ctx context.Context, way, op string) (map[string]float64, 
 	return harness.Sum(results), nil
 }
 
-// weigh returns memory and CPU use of the idle owner: the least of a few windows, because new objects are still being reported to
+// idleUse returns memory and CPU use of the idle owner: the least of a few windows, because new objects are still being reported to
 // the control plane.
-func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
+func (f *field) idleUse(ctx context.Context) (map[string]float64, error) {
 	owner := []int{f.Gateways[f.owner].Pid()}
 	least, both := math.Inf(1), math.Inf(1)
 	for range harness.Pick(f.Mode, 1, 2, 5) {

@@ -127,7 +127,7 @@ func (f *field) measure(ctx context.Context, s stage) error {
 	if err := f.locate(ctx); err != nil {
 		return err
 	}
-	weight, err := f.weigh(ctx)
+	weight, err := f.idleUse(ctx)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (f *field) measureLUNs(ctx context.Context, s stage) error {
 		return err
 	}
 	for round := range f.plan.rounds {
-		figures, err := f.turns(ctx, session, luns)
+		figures, err := f.readInTurn(ctx, session, luns)
 		if err != nil {
 			return fmt.Errorf("%+v, all used: %w", s, err)
 		}
@@ -81,9 +81,9 @@ func (f *field) measureSessions(ctx context.Context, s stage) error {
 	return nil
 }
 
-// area is the part of each LUN that is read. All together are as large as a single one, so that more LUNs do not mean reading
+// areaOfLUN is the part of each LUN that is read. All together are as large as a single one, so that more LUNs do not mean reading
 // from more memory.
-func area(luns int) int { return max(size, span/luns/size*size) }
+func areaOfLUN(luns int) int { return max(size, span/luns/size*size) }
 
 const writeSize = 256 << 10
 
@@ -94,8 +94,8 @@ func ready(ctx context.Context, session *initiator.Session, luns []uint16) error
 		if _, err := session.Good(ctx, initiator.TestUnitReady(lun)); err != nil {
 			return err
 		}
-		for at := 0; at < area(len(luns)); at += writeSize {
-			part := data[:min(writeSize, area(len(luns))-at)]
+		for at := 0; at < areaOfLUN(len(luns)); at += writeSize {
+			part := data[:min(writeSize, areaOfLUN(len(luns))-at)]
 			if _, err := session.Good(ctx, initiator.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
 				return err
 			}
@@ -128,15 +128,15 @@ func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 	return luns
 }
 
-// turns reads from the LUNs in turn, and returns the owner's figures.
-func (f *field) turns(ctx context.Context, session *initiator.Session, luns []uint16) (map[string]float64, error) {
+// readInTurn reads from the LUNs in turn, and returns the owner's figures.
+func (f *field) readInTurn(ctx context.Context, session *initiator.Session, luns []uint16) (map[string]float64, error) {
 	acting, stop := context.WithCancel(ctx)
 	defer stop()
 	var done atomic.Int64
 	ended := make(chan error, 1)
 	go func() {
 		for n := 0; acting.Err() == nil; n++ {
-			at := uint64(n/len(luns)*7%(area(len(luns))/size)) * (size / blockSize)
+			at := uint64(n/len(luns)*7%(areaOfLUN(len(luns))/size)) * (size / blockSize)
 			if _, err := session.Good(ctx, initiator.Read(luns[n%len(luns)], at, size/blockSize, blockSize)); err != nil {
 				ended <- err
 				return

@@ -41,23 +41,23 @@ func (p *plant) prepare(ctx context.Context) error {
 		return err
 	}
 	for volume := range p.Volumes {
-		if err := p.Bring(ctx, volume, home(volume)); err != nil {
+		if err := p.Bring(ctx, volume, ownerOfVolume(volume)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// home returns the gateway of a volume.
-func home(volume int) int {
+// ownerOfVolume returns the gateway of a volume.
+func ownerOfVolume(volume int) int {
 	if volume < ports {
 		return 0
 	}
 	return 1 + volume - ports
 }
 
-// way returns a client's path to its LUN number n: the portal of the owner on the client's fabric.
-func (p *plant) way(c cell, client, n int) (portal string, lun int) {
+// pathOf returns a client's path to its LUN number n: the portal of the owner on the client's fabric.
+func (p *plant) pathOf(c cell, client, n int) (portal string, lun int) {
 	at := portOf(client)
 	if c.gateways == fourGateways {
 		return p.Portals(1 + at)[at], ports + at
@@ -81,7 +81,7 @@ func (p *plant) loads(c cell) []harness.Load {
 	var all []harness.Load
 	for client := range c.clients {
 		for n := range luns {
-			portal, lun := p.way(c, client, n)
+			portal, lun := p.pathOf(c, client, n)
 			depth := c.processes*(n+1)/luns - c.processes*n/luns
 			all = append(all, harness.Load{Node: clientNode(client), Portal: portal, Target: cluster.Target, LUN: lun,
 				Initiator: fmt.Sprintf("%s%d", cluster.Initiator, client+1), Op: c.op, Size: c.size, Depth: depth, Sequential: true,

@@ -26,8 +26,8 @@ func TestEachClientUsesThePortOfItsFabricAndTheOwnerOfItsLUN(t *testing.T) {
 	p := small()
 	for _, where := range []string{oneGateway, fourGateways} {
 		for client := range clients {
-			portal, lun := p.way(cell{gateways: where}, client, 0)
-			if want := p.Portals(home(lun))[portOf(client)]; portal != want {
+			portal, lun := p.pathOf(cell{gateways: where}, client, 0)
+			if want := p.Portals(ownerOfVolume(lun))[portOf(client)]; portal != want {
 				t.Errorf("%s, client %d: LUN %d by %s, not by %s", where, client, lun, portal, want)
 			}
 		}

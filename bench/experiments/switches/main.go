@@ -57,7 +57,7 @@ func run(ctx context.Context, b *harness.Bench) error {
 	for round := range b.RoundsOr(1, 2, 9) {
 		dice := rand.New(rand.NewPCG(uint64(round), 2004))
 		for _, c := range commands {
-			if err := p.turn(ctx, round, c, dice.Perm(hosts)); err != nil {
+			if err := p.measureCommand(ctx, round, c, dice.Perm(hosts)); err != nil {
 				return fmt.Errorf("%w\n%s", err, made.Logs(10))
 			}
 		}
@@ -65,8 +65,8 @@ func run(ctx context.Context, b *harness.Bench) error {
 	return p.aims()
 }
 
-// turn measures one command everywhere, in an order that the next round reverses.
-func (p *plant) turn(ctx context.Context, round int, c command, order []int) error {
+// measureCommand measures one command everywhere, in an order that the next round reverses.
+func (p *plant) measureCommand(ctx context.Context, round int, c command, order []int) error {
 	type cell struct {
 		switches int
 		way      string

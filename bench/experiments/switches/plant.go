@@ -42,20 +42,20 @@ func iqn(name string) string          { return "iqn.2026-11.dev.sluice:" + name 
 // switchesOf returns the number of a fabric's switches.
 func switchesOf(fabric string) int { return 1 + slices.Index(fabrics, fabric) }
 
-// place returns the switch of host or gateway number i: switches are assigned in turn.
-func place(fabric string, i int) int { return i % switchesOf(fabric) }
+// switchOf returns the switch of host or gateway number i: switches are assigned in turn.
+func switchOf(fabric string, i int) int { return i % switchesOf(fabric) }
 
-func letter(at int) string { return string(rune('a' + at)) }
+func switchLetter(at int) string { return string(rune('a' + at)) }
 
 func bridge(fabric string, at int) string {
 	if at == 0 {
 		return "br-" + fabric // made by package netns
 	}
-	return fabric + "-" + letter(at)
+	return fabric + "-" + switchLetter(at)
 }
 
 func hopsBetween(fabric string, a, b int) int {
-	return max(place(fabric, a), place(fabric, b)) - min(place(fabric, a), place(fabric, b))
+	return max(switchOf(fabric, a), switchOf(fabric, b)) - min(switchOf(fabric, a), switchOf(fabric, b))
 }
 
 func (p *plant) prepare(ctx context.Context) error {
@@ -90,12 +90,12 @@ func (p *plant) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	return p.dealOut(ctx)
+	return p.findOwnLUNs(ctx)
 }
 
-// dealOut finds a LUN of the cluster's own target for each gateway. The control plane normally gives each gateway one; if not, a
-// volume is moved.
-func (p *plant) dealOut(ctx context.Context) error {
+// findOwnLUNs finds a LUN of the cluster's own target for each gateway. The control plane normally gives each gateway one; if not,
+// a volume is moved.
+func (p *plant) findOwnLUNs(ctx context.Context) error {
 	p.lunOf = slices.Repeat([]int{-1}, hosts)
 	var spare []int
 	for lun := range hosts {
@@ -133,7 +133,7 @@ func (p *plant) wire() error {
 			}
 		}
 		for i := range hosts {
-			name, at := cluster.GatewayName(i), bridge(fabric, place(fabric, i))
+			name, at := cluster.GatewayName(i), bridge(fabric, switchOf(fabric, i))
 			if err := harness.Replug(name, fabric, at); err != nil {
 				return err
 			}
@@ -163,9 +163,9 @@ func (p *plant) objects() string {
 	for _, fabric := range fabrics {
 		var switches, links []string
 		for at := range switchesOf(fabric) {
-			switches = append(switches, letter(at))
+			switches = append(switches, switchLetter(at))
 			if at > 0 {
-				links = append(links, fmt.Sprintf("{a: %s, b: %s}", letter(at-1), letter(at)))
+				links = append(links, fmt.Sprintf("{a: %s, b: %s}", switchLetter(at-1), switchLetter(at)))
 			}
 		}
 		object("Fabric", fabric, fmt.Sprintf("switches: [%s], links: [%s]", strings.Join(switches, ", "), strings.Join(links, ", ")))
@@ -174,7 +174,7 @@ func (p *plant) objects() string {
 		var portals []string
 		for on, listen := range p.Portals(i) {
 			portals = append(portals, fmt.Sprintf("{fabric: %s, listen: %q, switch: %s}", fabrics[on], listen,
-				letter(place(fabrics[on], i))))
+				switchLetter(switchOf(fabrics[on], i))))
 		}
 		object("Gateway", cluster.GatewayName(i), fmt.Sprintf("gatewayPool: default, node: node-1, portals: [%s], forwardingAddress: \"%s:3261\"",
 			strings.Join(portals, ", "), p.Network.Address(cluster.GatewayName(i), cluster.Internal)))
@@ -184,7 +184,7 @@ func (p *plant) objects() string {
 			name := own(fabric, i)
 			object("Volume", name, fmt.Sprintf("pool: %s, sizeBytes: %d", cluster.PoolName, span))
 			object("Host", name, fmt.Sprintf("initiators: [%q], allowUnauthenticated: true, switches: [%s/%s]", iqn("host-"+name), fabric,
-				letter(place(fabric, i))))
+				switchLetter(switchOf(fabric, i))))
 			object("Target", name, fmt.Sprintf("iqn: %q, gatewayPool: default, paths: 2, luns: [{id: 0, volume: %s}], hosts: [%s]",
 				iqn(name), name, name))
 		}
@@ -226,7 +226,7 @@ func opposite(fabric string) []int {
 	}
 	for distance := last; distance >= 0; distance-- {
 		for i := range order {
-			if max(place(fabric, i), last-place(fabric, i)) != distance {
+			if max(switchOf(fabric, i), last-switchOf(fabric, i)) != distance {
 				continue
 			}
 			best := -1

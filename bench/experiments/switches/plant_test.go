@@ -28,7 +28,7 @@ func TestTheFarthestGatewaysAreOneForEachHostAndAtTheOtherEnd(t *testing.T) {
 		}
 		last := switchesOf(fabric) - 1
 		for i, g := range order {
-			if at := place(fabric, i); (at == 0 || at == last) && hopsBetween(fabric, i, g) != last {
+			if at := switchOf(fabric, i); (at == 0 || at == last) && hopsBetween(fabric, i, g) != last {
 				t.Errorf("%s: host %d has gateway %d, which is not at the other end", fabric, i, g)
 			}
 		}

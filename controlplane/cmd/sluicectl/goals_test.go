@@ -108,7 +108,7 @@ func TestAnotherObjectOfTheNameIsNotTheOneThatWasWaitedFor(t *testing.T) {
 	if w.after != 7 {
 		t.Errorf("watches from %d: changes are missed or told twice", w.after)
 	}
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "b"}}})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "b"}}})
 	if len(w.missing()) != 0 {
 		t.Errorf("%v", w.missing())
 	}
@@ -117,12 +117,12 @@ func TestAnotherObjectOfTheNameIsNotTheOneThatWasWaitedFor(t *testing.T) {
 func TestAResetWithoutTheObjectMeansThatItIsGone(t *testing.T) {
 	from := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "a"}}
 	w := newWaiting([]goal{{kind: volumeKind, from: from, missing: undeleted}})
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_RESET})
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "other"}}})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_RESET})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "other"}}})
 	if len(w.missing()) != 1 {
 		t.Error("gone before everything was told")
 	}
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_BOOKMARK, version: 9})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_BOOKMARK, version: 9})
 	if len(w.missing()) != 0 || w.after != 9 {
 		t.Errorf("%v, %d", w.missing(), w.after)
 	}
@@ -160,7 +160,7 @@ func TestWhatIsMarkedSecretIsLeftOutOfADumpHoweverDeep(t *testing.T) {
 func TestManyPartsPrintALineForEachTenth(t *testing.T) {
 	var out strings.Builder
 	p := newProgress(&out)
-	p.says("volumes to go")
+	p.describe("volumes to go")
 	for done := range int64(1001) {
 		p.count(done, 1000)
 	}

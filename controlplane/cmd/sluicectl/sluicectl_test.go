@@ -176,7 +176,7 @@ func TestHostConfigPrintsWhatEachSystemNeeds(t *testing.T) {
 }
 
 func TestAFindingComesWithItsMend(t *testing.T) {
-	w := &whole{
+	w := &clusterObjects{
 		gateways: []*pb.Gateway{{Meta: &pb.ObjectMeta{Name: "gw-1"}, Spec: &pb.GatewaySpec{Node: "n", GatewayPool: "p"},
 			Status: &pb.GatewayStatus{Health: pb.GatewayHealth_GATEWAY_HEALTH_DEAD}}},
 		volumes: []*pb.Volume{{Meta: &pb.ObjectMeta{Name: "v"},

@@ -79,7 +79,7 @@ func (q *eventQuery) newest(ctx context.Context, connection *grpc.ClientConn) ([
 	return events, err
 }
 
-func (w *whole) overview(g *globals, events []*pb.Event) (*overview, error) {
+func (w *clusterObjects) overview(g *globals, events []*pb.Event) (*overview, error) {
 	o := &overview{Server: g.server, Client: version, ControlPlane: map[string]any{}, Gateways: map[string]int{},
 		Volumes: map[string]int{}, Targets: map[string]int{}, Hosts: len(w.hosts), Sessions: len(w.sessions),
 		Pools: len(w.pools), Alarms: append([]finding{}, w.alarms()...), Events: []map[string]any{}, events: events}

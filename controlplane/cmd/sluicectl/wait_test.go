@@ -104,11 +104,11 @@ func TestWaitingForAnObjectThatIsGoneOrAnotherByNowEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := kindNamed(string(c.made("").ProtoReflect().Descriptor().Name()))
 			w := newWaiting([]goal{{kind: kind, from: c.made("a"), missing: c.missing}})
-			w.take(change{kind: pb.ChangeType_CHANGE_TYPE_DELETED, object: c.made("a")})
+			w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_DELETED, object: c.made("a")})
 			if c.again {
-				w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: c.made("b")})
+				w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: c.made("b")})
 			}
-			_, err := w.look(newProgress(io.Discard))
+			_, err := w.checkGoals(newProgress(io.Discard))
 			r := &running{ended: make(chan error, 1)}
 			r.ended <- err
 			r.replacedBy(t, c.instead, c.look)

@@ -51,7 +51,8 @@ func TestAVolumeWhoseMediumFailedIsNotReady(t *testing.T) {
 	}
 }
 
-// A candidate that cannot open the image leaves the volume with its former owner. The condition names the failure, not the lost owner.
+// A candidate that cannot open the image leaves the volume with its former owner. The condition names the failure, not the lost
+// owner.
 func TestAVolumeOfALostOwnerThatNoGatewayCanOpenNamesTheFailure(t *testing.T) {
 	v := served("", false)
 	connected(v, 1, "later")

@@ -13,7 +13,7 @@ var began = time.Unix(1000, 0)
 
 func goes(t *testing.T, turns *takeovers, name string, inUse bool, at time.Time, wait time.Duration) {
 	t.Helper()
-	if got := turns.turn(name, inUse, at); got != wait {
+	if got := turns.waitTime(name, inUse, at); got != wait {
 		t.Errorf("%s waits for %s, wanted %s", name, got, wait)
 	}
 }

@@ -24,7 +24,7 @@ func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
 	}
 	var taken []string
 	for message := of("a", 1); message != nil; {
-		observed, next := together(message, messages)
+		observed, next := gatherReports(message, messages)
 		text := "beat"
 		if message.GetVolumeObserved() != nil {
 			text = ""

@@ -141,7 +141,7 @@ func (l *Leader) lead(ctx context.Context, began *store.Term) error {
 		group.Go(func() error { return t.work(ctx) })
 	}
 	group.Go(func() error { return t.planner(ctx) })
-	group.Go(func() error { return t.lookAgain(ctx) })
+	group.Go(func() error { return t.enqueueAllPeriodically(ctx) })
 	return group.Wait()
 }
 
@@ -192,8 +192,8 @@ func (t *term) planner(ctx context.Context) error {
 	}
 }
 
-// lookAgain adds every object to the queue at intervals, even without changes.
-func (t *term) lookAgain(ctx context.Context) error {
+// enqueueAllPeriodically adds every object to the queue at intervals, even without changes.
+func (t *term) enqueueAllPeriodically(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {

@@ -34,7 +34,7 @@ func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
 		t.Fatal("each once, in order")
 	}
 	q.add(one)
-	if key, _, ok := q.take(time.Now()); ok {
+	if key, _, ok := q.takeDue(time.Now()); ok {
 		t.Fatalf("%v is given to a second worker", key)
 	}
 	q.done(one, false, 0)

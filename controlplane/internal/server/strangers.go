@@ -93,10 +93,10 @@ func (s *strangers) admit(conn net.Conn) *stranger {
 	connection.known = s.known.has(connection.from)
 	out := s.victim(connection)
 	if out != nil {
-		s.leave(out)
+		s.remove(out)
 		s.evicted.Inc()
 	}
-	s.enter(connection)
+	s.add(connection)
 	if out != nil && time.Since(s.logged) > time.Second {
 		s.logged = time.Now()
 		s.log.Warn("too many connections are in their TLS handshake: the oldest are closed", "from", out.from.String())
@@ -146,7 +146,7 @@ func (s *strangers) oldestOfMost(newcomer netip.Prefix, known bool) *stranger {
 
 func oldest(n *network) *stranger { return n.waiting.Front().Value.(*stranger) }
 
-func (s *strangers) enter(connection *stranger) {
+func (s *strangers) add(connection *stranger) {
 	its := s.networks[connection.from]
 	if its == nil {
 		its = &network{}
@@ -162,7 +162,7 @@ func (s *strangers) enter(connection *stranger) {
 	}
 }
 
-func (s *strangers) leave(connection *stranger) {
+func (s *strangers) remove(connection *stranger) {
 	if connection.at == nil {
 		return
 	}
@@ -182,14 +182,14 @@ func (s *strangers) leave(connection *stranger) {
 func (s *strangers) proven(connection *stranger) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.leave(connection)
+	s.remove(connection)
 	s.known.add(connection.from)
 }
 
 // Close implements net.Conn.
 func (s *stranger) Close() error {
 	s.all.mutex.Lock()
-	s.all.leave(s)
+	s.all.remove(s)
 	s.all.mutex.Unlock()
 	return s.Conn.Close()
 }

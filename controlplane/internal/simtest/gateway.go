@@ -76,9 +76,9 @@ func (p *process) say(uid string, state model.ObservedState, epoch, order uint64
 	}
 }
 
-// hear delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an order or an
-// epoch that is older than one that it has received.
-func (w *World) hear(p *process, volume *model.Volume) {
+// deliverOwnership delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an
+// order or an epoch that is older than one that it has received.
+func (w *World) deliverOwnership(p *process, volume *model.Volume) {
 	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.received.Order &&
 		volume.Status.Ownership.Epoch >= u.received.Epoch {
 		u.received, u.resumed = volume.Status.Ownership, false
@@ -298,8 +298,8 @@ func (w *World) deliver(p *process) {
 	}
 }
 
-// lookAtPeers reports whether a gateway reaches the peers that it was sent.
-func (w *World) lookAtPeers(p *process) {
+// checkPeers reports whether a gateway reaches the peers that it was sent.
+func (w *World) checkPeers(p *process) {
 	if !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
 	}

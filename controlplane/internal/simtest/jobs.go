@@ -36,7 +36,7 @@ func (w *World) work(p *process) {
 // do executes a job, idempotently.
 func (w *World) do(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
-	if problem := w.doubt(j.PoolUID); problem != "" {
+	if problem := w.storageMismatch(j.PoolUID); problem != "" {
 		return model.JobResult{Problem: problem}
 	}
 	if w.identity != nil && w.identity.pools[j.PoolUID].away {

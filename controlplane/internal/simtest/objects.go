@@ -56,11 +56,11 @@ func (w *World) volume(name string) *model.Volume {
 	return get[*model.Volume](w.store, model.KindVolume, name)
 }
 
-func (w *World) hearAll(p *process) {
-	w.hearSecrets(p)
+func (w *World) deliverAll(p *process) {
+	w.deliverSecrets(p)
 	w.forgetUnmapped(p)
 	for _, v := range w.volumes() {
-		w.hear(p, v)
+		w.deliverOwnership(p, v)
 	}
 }
 

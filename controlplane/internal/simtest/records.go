@@ -49,7 +49,7 @@ func (w *World) startFromOldState(first string) {
 	faulty := w.faulty
 	w.faulty = false
 	for range takeoverTurns {
-		w.turn(w.leaders[len(w.leaders)-1])
+		w.stepAll(w.leaders[len(w.leaders)-1])
 	}
 	w.faulty = faulty
 	for _, name := range w.names {

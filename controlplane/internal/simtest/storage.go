@@ -13,7 +13,7 @@ import (
 type identity struct {
 	random *rand.Rand
 	// pools are the local pools, by uid.
-	pools map[string]*place
+	pools map[string]*poolStorage
 	// replaced has the locations at which another file has replaced the recorded image.
 	replaced map[string]bool
 	// systems maps the name of each gateway to its system.
@@ -22,8 +22,8 @@ type identity struct {
 	resumed map[epochKey]bool
 }
 
-// place is the storage at the path of a local pool.
-type place struct {
+// poolStorage is the storage at the path of a local pool.
+type poolStorage struct {
 	// marker of the pool's storage; empty: none yet.
 	marker string
 	// away: the storage is not mounted. Files that gateways then make lie below its mount point.
@@ -42,7 +42,7 @@ func newIdentity(seed uint64, broken Rule) *identity {
 	if !chosen && !slices.Contains([]Rule{NoMarker, NoImageRecord, NoSystem, NoRecordCopy, NoKeyCheck}, broken) {
 		return nil
 	}
-	return &identity{random: rand.New(rand.NewPCG(seed, 2)), pools: map[string]*place{"pool-1": {below: map[string]bool{}},
+	return &identity{random: rand.New(rand.NewPCG(seed, 2)), pools: map[string]*poolStorage{"pool-1": {below: map[string]bool{}},
 		noReflink: {below: map[string]bool{}}}, replaced: map[string]bool{}, systems: map[string]string{}, resumed: map[epochKey]bool{}}
 }
 
@@ -55,7 +55,7 @@ func (w *World) begin() {
 	}
 	w.faulty = false
 	for range beginTurns {
-		w.turn(w.leaders[0])
+		w.stepAll(w.leaders[0])
 	}
 	if w.identity.chance(2) {
 		w.upgrade()
@@ -177,9 +177,9 @@ func (w *World) present(pool, location string) bool {
 	return w.images[location] != 0
 }
 
-// doubt returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get its
-// first marker.
-func (w *World) doubt(uid string) string {
+// storageMismatch returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get
+// its first marker.
+func (w *World) storageMismatch(uid string) string {
 	i := w.identity
 	if i == nil || i.pools[uid] == nil || w.broken == NoMarker {
 		return ""
@@ -210,7 +210,7 @@ func (w *World) reportPool(p *process) {
 	}
 	uid := p.pool()
 	r := model.PoolReport{UID: uid, Gateway: p.ref, CapacityBytes: 1 << 40, SnapshotsSupported: uid != noReflink}
-	if r.Problem = w.doubt(uid); r.Problem != "" {
+	if r.Problem = w.storageMismatch(uid); r.Problem != "" {
 		r.Unidentified = true
 	} else if w.broken != NoMarker {
 		if r.Marker = w.identity.pools[uid].marker; w.identity.pools[uid].away {
@@ -230,7 +230,7 @@ func (w *World) unopenable(v *model.Volume) string {
 		return ""
 	}
 	location := model.VolumeLocation(v)
-	switch doubt := w.doubt(v.Spec.Pool); {
+	switch doubt := w.storageMismatch(v.Spec.Pool); {
 	case doubt != "":
 		return doubt
 	case !w.present(v.Spec.Pool, location):

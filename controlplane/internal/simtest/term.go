@@ -44,7 +44,7 @@ func (t *term) OwnSeen(_ context.Context, seen *model.Volume, records []*model.R
 	if err != nil {
 		return nil, err
 	}
-	gone := func(r *model.RadosClients) bool { return !t.store.isStill(r) }
+	gone := func(r *model.RadosClients) bool { return !t.store.unchanged(r) }
 	if slices.ContainsFunc(records, gone) && t.broken != NoRecordGuard && t.broken != UnknownIsFenced {
 		return nil, errChanged
 	}
@@ -170,7 +170,7 @@ func (t *term) FenceRadosClients(_ context.Context, seen *model.RadosClients, cl
 	if t.deposed() {
 		return nil, errDeposed
 	}
-	if !t.store.isStill(seen) {
+	if !t.store.unchanged(seen) {
 		return nil, errChanged
 	}
 	t.checkNoted(clients)
@@ -184,7 +184,7 @@ func (t *term) DropRadosClients(_ context.Context, seen *model.RadosClients) err
 	}
 	stream := t.store.records["connection/"+t.names[seen.Gateway.Number-1]].Connection
 	connected := stream != nil && stream.Ref == seen.Gateway
-	if t.store.isStill(seen) && !connected && !slices.ContainsFunc(t.volumes(), seen.IsPartyOf) {
+	if t.store.unchanged(seen) && !connected && !slices.ContainsFunc(t.volumes(), seen.IsPartyOf) {
 		t.store.dropClients(seen)
 	}
 	return nil

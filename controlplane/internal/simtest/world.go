@@ -214,7 +214,7 @@ func (w *World) elect() {
 	w.store.revision++
 	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), logRead: len(w.store.log),
 		clientsRead: len(w.store.clientLog), keys: systemKeys()}
-	w.store.tellAll(l.view, w.now, w.rewrite)
+	w.store.applyAll(l.view, w.now, w.rewrite)
 	l.view.Observe(w.use(), w.now)
 	w.leaders = append(w.leaders, l)
 	w.leaders = w.leaders[max(0, len(w.leaders)-2):]
@@ -263,7 +263,7 @@ func (w *World) rewrite(o model.Observed) model.Observed {
 }
 
 func (l *leader) listen(w *World, to int) {
-	w.store.tell(l.view, l.logRead, to, w.now, w.rewrite)
+	w.store.applyLog(l.view, l.logRead, to, w.now, w.rewrite)
 	l.logRead = to
 	if w.broken == UnknownIsFenced {
 		w.inventClients(l)
@@ -349,7 +349,7 @@ func (w *World) Step() {
 		l.plan()
 	case 12, 13:
 		if p.runs() && p.stream {
-			w.hearAll(p)
+			w.deliverAll(p)
 		}
 	case 14, 15, 16:
 		if volume := w.anyVolume(); volume != nil {
@@ -358,7 +358,7 @@ func (w *World) Step() {
 	case 17, 18, 19:
 		w.deliver(p)
 	case 20:
-		w.lookAtPeers(p)
+		w.checkPeers(p)
 	case 21:
 		w.work(p)
 	case 22:

@@ -76,14 +76,14 @@ func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []c
 // depart sends groups while more may be in flight. The caller holds the mutex.
 func (g *groups) depart() {
 	for len(g.waiting) > 0 && g.flying < groupsAtOnce {
-		group := g.take()
+		group := g.nextGroup()
 		g.flying++
-		go g.fly(group)
+		go g.commitGroup(group)
 	}
 }
 
-// take removes from the waiting transactions, oldest first, those that can be sent as one group. The caller holds the mutex.
-func (g *groups) take() (group []*member) {
+// nextGroup removes from the waiting transactions, oldest first, those that can be sent as one group. The caller holds the mutex.
+func (g *groups) nextGroup() (group []*member) {
 	read, written, bytes := map[string]bool{}, map[string]bool{}, 0
 	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
 		size := m.bytes()
@@ -125,8 +125,8 @@ func (m *member) meets(read, written map[string]bool) bool {
 		})
 }
 
-// fly commits a group and sends each member its outcome.
-func (g *groups) fly(group []*member) {
+// commitGroup commits a group and sends each member its outcome.
+func (g *groups) commitGroup(group []*member) {
 	land := sync.OnceFunc(func() {
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
@@ -135,9 +135,9 @@ func (g *groups) fly(group []*member) {
 	})
 	defer land()
 	defer time.AfterFunc(g.patience, land).Stop()
-	ctx, stop := whileOneWaits(group)
+	ctx, stop := contextOfGroup(group)
 	defer stop()
-	if len(group) > 1 && g.flyTogether(ctx, group) {
+	if len(group) > 1 && g.commitTogether(ctx, group) {
 		return
 	}
 	for _, m := range group {
@@ -150,9 +150,9 @@ func (g *groups) fly(group []*member) {
 	}
 }
 
-// flyTogether returns false if etcd refuses the group as too large and has done nothing: its limits may be lower than the
+// commitTogether returns false if etcd refuses the group as too large and has done nothing: its limits may be lower than the
 // default.
-func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
+func (g *groups) commitTogether(ctx context.Context, group []*member) bool {
 	var nested []clientv3.Op
 	for _, m := range group {
 		nested = append(nested, clientv3.OpTxn(m.compares, m.writes, nil))
@@ -174,8 +174,8 @@ func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
 	return true
 }
 
-// whileOneWaits returns a context that ends when the contexts of all members have ended.
-func whileOneWaits(group []*member) (context.Context, func()) {
+// contextOfGroup returns a context that ends when the contexts of all members have ended.
+func contextOfGroup(group []*member) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var left atomic.Int64
 	left.Store(int64(len(group)))

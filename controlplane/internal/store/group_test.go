@@ -163,10 +163,10 @@ func TestWhatMeetsAnothersKeysGoesInALaterGroup(t *testing.T) {
 	} {
 		first, third := transaction("a", "b"), transaction("a", "c") // two transactions may compare the same key
 		g := &groups{waiting: []*member{first, second, third}}
-		if group := g.take(); !slices.Equal(group, []*member{first, third}) {
+		if group := g.nextGroup(); !slices.Equal(group, []*member{first, third}) {
 			t.Errorf("%s: %d go together", name, len(group))
 		}
-		if group := g.take(); !slices.Equal(group, []*member{second}) || len(g.waiting) > 0 {
+		if group := g.nextGroup(); !slices.Equal(group, []*member{second}) || len(g.waiting) > 0 {
 			t.Errorf("%s: it does not go next", name)
 		}
 	}

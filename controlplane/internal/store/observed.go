@@ -107,7 +107,7 @@ func (c *Connection) observe(ctx context.Context, all []keyed) error {
 	defer c.mutex.Unlock()
 	for batch := range slices.Chunk(all, observedBatch) {
 		var t tx
-		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
 		values := map[string]string{}
 		for _, entry := range batch {
 			value, err := json.Marshal(entry.record)

@@ -36,7 +36,7 @@ func volumesAlone() *Collection[*model.Volume] {
 // telling returns the object that a watch gets for a text, and whether the watch had to decode it.
 func telling(t *testing.T, c *Collection[*model.Volume], text []byte, version int64) (object *model.Volume, decoded bool) {
 	t.Helper()
-	object, err := c.recent.tell("k", text, version, func() (*model.Volume, error) {
+	object, err := c.recent.decodeOnce("k", text, version, func() (*model.Volume, error) {
 		decoded = true
 		return c.decode("k", text, version)
 	})

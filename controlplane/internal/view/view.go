@@ -158,16 +158,16 @@ func (c *Cache) put(object model.Object) {
 	name := object.Metadata().Name
 	before := c.objects.Get(object.Kind(), name)
 	c.objects.Put(object)
-	c.tell(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
+	c.notify(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
 }
 
 func (c *Cache) forget(kind model.Kind, name string) {
 	before := c.objects.Get(kind, name)
 	c.objects.Forget(kind, name)
-	c.tell(Change{Kind: kind, Name: name, Before: before})
+	c.notify(Change{Kind: kind, Name: name, Before: before})
 }
 
-func (c *Cache) tell(change Change) {
+func (c *Cache) notify(change Change) {
 	for _, tell := range c.subscribers {
 		tell(change)
 	}

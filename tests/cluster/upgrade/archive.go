@@ -43,9 +43,9 @@ func command(program string, words ...string) error {
 	return nil
 }
 
-// kept reports whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and none of
-// the files that etcd allocates for its next log.
-func kept(name string, info fs.FileInfo) bool {
+// isArchived reports whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and
+// none of the files that etcd allocates for its next log.
+func isArchived(name string, info fs.FileInfo) bool {
 	return name != "disk" && !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".tmp") &&
 		(info.IsDir() || info.Mode().IsRegular())
 }
@@ -60,7 +60,7 @@ func Pack() ([]byte, error) {
 	archive := tar.NewWriter(compressed)
 	err = filepath.Walk(Directory, func(path string, info fs.FileInfo, err error) error {
 		name, _ := filepath.Rel(Directory, path)
-		if err != nil || name == "." || !kept(name, info) {
+		if err != nil || name == "." || !isArchived(name, info) {
 			return err
 		}
 		header := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), Typeflag: tar.TypeDir}

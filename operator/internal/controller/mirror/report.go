@@ -93,8 +93,9 @@ func unreachable(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, problem.Reason, problem.Message, r.GetGeneration())
 }
 
-// refusedByKubernetes reports an error of the Kubernetes API. The conditions of the control plane's object do not include it: without this,
-// the resource would be Ready while a part of it is missing in the cluster. A temporary error leaves the condition unchanged.
+// refusedByKubernetes reports an error of the Kubernetes API. The conditions of the control plane's object do not include it:
+// without this, the resource would be Ready while a part of it is missing in the cluster. A temporary error leaves the condition
+// unchanged.
 func refusedByKubernetes(before, r v1alpha1.Resource, err error) {
 	if temporary(err) {
 		if was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady); was != nil {
@@ -113,8 +114,8 @@ func temporary(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err)
 }
 
-// keepTransitions restores the transition time of each condition that has the same status as before: reconciliation may set a condition
-// to another status on the way.
+// keepTransitions restores the transition time of each condition that has the same status as before: reconciliation may set a
+// condition to another status on the way.
 func keepTransitions(before, r v1alpha1.Resource) {
 	for i := range r.Common().Conditions {
 		c := &r.Common().Conditions[i]
@@ -130,7 +131,7 @@ func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
 	condition := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
 	if condition != nil && condition.Status != metav1.ConditionTrue && condition.Reason != reasonAccepted && (was == nil || was.Reason != condition.Reason) {
-		m.tell(r, corev1.EventTypeWarning, condition.Reason, condition.Message)
+		m.recordEvent(r, corev1.EventTypeWarning, condition.Reason, condition.Message)
 	}
 	// Metadata that the phases have stored meanwhile is not part of the difference.
 	before.SetResourceVersion(r.GetResourceVersion())
@@ -143,8 +144,8 @@ func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	return client.IgnoreNotFound(m.client.Status().Patch(ctx, r, difference))
 }
 
-// tell records an Event of the resource.
-func (m *Mirror[R, P]) tell(r R, kind, reason, message string) {
+// recordEvent records an Event of the resource.
+func (m *Mirror[R, P]) recordEvent(r R, kind, reason, message string) {
 	Tell(m.recorder, r, kind, reason, message)
 }
 

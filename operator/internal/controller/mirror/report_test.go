@@ -46,7 +46,8 @@ func TestWhatNobodyJudgesIsReadyOnceTheControlPlaneHasIt(t *testing.T) {
 	}
 }
 
-// reconcilePool reconciles a GatewayPool with these conditions once. Its After returns an error, which Reconcile returns if it repeats.
+// reconcilePool reconciles a GatewayPool with these conditions once. Its After returns an error, which Reconcile returns if it
+// repeats.
 func reconcilePool(t *testing.T, after error, conditions ...metav1.Condition) (*v1alpha1.GatewayPool, error) {
 	t.Helper()
 	r := &v1alpha1.GatewayPool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Finalizers: []string{v1alpha1.Finalizer}}}

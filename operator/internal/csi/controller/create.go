@@ -59,19 +59,19 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 		return nil, err
 	}
 	defer done()
-	wanted, err := s.wanted(ctx, r)
+	wanted, err := s.wantedVolume(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	wanted.Meta = &pb.ObjectMeta{Name: name, Labels: wanted.GetMeta().GetLabels()}
-	volume, err := s.made(ctx, wanted, r)
+	volume, err := s.createOrReuse(ctx, wanted, r)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.awaitVolume(ctx, name); err != nil {
 		return nil, err
 	}
-	made, err := s.tell(ctx, volume)
+	made, err := s.toCSI(ctx, volume)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
-// wanted returns the volume that a request describes, without its name.
-func (s *Service) wanted(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
+// wantedVolume returns the volume that a request describes, without its name.
+func (s *Service) wantedVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	p, err := readParameters(r.GetParameters())
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func sourceError(kind, id string, err error) error {
 	return clientError(err)
 }
 
-// made creates the volume, or returns the one of an earlier call, which must equal the requested one.
-func (s *Service) made(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
+// createOrReuse creates the volume, or returns the one of an earlier call, which must equal the requested one.
+func (s *Service) createOrReuse(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	name := wanted.GetMeta().GetName()
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})
 	if absent(err) {
@@ -217,8 +217,8 @@ func problem(conditions []*pb.Condition) string {
 	return "nothing is known of it yet"
 }
 
-// tell returns a volume in the form of CSI.
-func (s *Service) tell(ctx context.Context, volume *pb.Volume) (*csi.Volume, error) {
+// toCSI returns a volume in the form of CSI.
+func (s *Service) toCSI(ctx context.Context, volume *pb.Volume) (*csi.Volume, error) {
 	topology, err := s.topologyOf(ctx, volume.GetSpec().GetPool(), volume.GetMeta().GetLabels()[labelTopology])
 	if err != nil {
 		return nil, err

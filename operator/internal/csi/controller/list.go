@@ -64,7 +64,7 @@ func (s *Service) entry(ctx context.Context, volume *pb.Volume, known map[string
 ) (*csi.ListVolumesResponse_Entry, error) {
 	like := volume.GetSpec().GetPool() + " " + volume.GetMeta().GetLabels()[labelTopology]
 	if known[like] == nil {
-		shown, err := s.tell(ctx, volume)
+		shown, err := s.toCSI(ctx, volume)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (s *Service) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetV
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.tell(ctx, volume)
+	shown, err := s.toCSI(ctx, volume)
 	if err != nil {
 		return nil, err
 	}

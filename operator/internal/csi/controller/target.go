@@ -45,7 +45,7 @@ func nodeTargets(volume *pb.Volume, node attachment.Node) []string {
 func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	name := volume.GetMeta().GetName()
-	target, err := s.place(ctx, volume, node, host, shared, readOnly)
+	target, err := s.ensureVolumeTarget(ctx, volume, node, host, shared, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 	return shown, err
 }
 
-// place finds or creates the target of a volume. A new target has the volume and the host from the start: it gets ports only on
-// gateways that it needs, and never appears unused.
-func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
+// ensureVolumeTarget finds or creates the target of a volume. A new target has the volume and the host from the start: it gets
+// ports only on gateways that it needs, and never appears unused.
+func (s *Service) ensureVolumeTarget(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: named})

@@ -112,7 +112,7 @@ func (m Machine) Do(call func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
-		if err := m.enter(); err != nil {
+		if err := m.enterMountNamespace(); err != nil {
 			done <- err
 			return
 		}
@@ -121,7 +121,7 @@ func (m Machine) Do(call func() error) error {
 	return <-done
 }
 
-func (m Machine) enter() error {
+func (m Machine) enterMountNamespace() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root, which prevents entering mount namespaces
 		return fmt.Errorf("unshare: %w", err)
 	}

@@ -27,14 +27,14 @@ func (s *Service) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeR
 	if staged == nil {
 		return nil, status.Errorf(codes.NotFound, "volume %s is not staged", r.GetVolumeId())
 	}
-	size, err := s.stretch(ctx, staged, r.GetCapacityRange().GetRequiredBytes())
+	size, err := s.growFileSystem(ctx, staged, r.GetCapacityRange().GetRequiredBytes())
 	if err != nil {
 		return nil, internal(err)
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, nil
 }
 
-func (s *Service) stretch(ctx context.Context, staged *record, required int64) (int64, error) {
+func (s *Service) growFileSystem(ctx context.Context, staged *record, required int64) (int64, error) {
 	if err := s.rescanned(ctx, staged, required); err != nil {
 		return 0, err
 	}

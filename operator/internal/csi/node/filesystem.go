@@ -16,9 +16,9 @@ const (
 	xfs  = "xfs"
 	// statusBlank is the exit status of blkid if it found no signature.
 	statusBlank = 2
-	// looked is the size of the beginning of a device, in bytes, that must be zeros before the device counts as blank.
-	looked = 4 << 20
-	chunk  = 1 << 20
+	// probeSize is the size of the beginning of a device, in bytes, that must be zeros before the device counts as blank.
+	probeSize = 4 << 20
+	chunk     = 1 << 20
 )
 
 // contentOf returns the type of the file system on a device; empty: it is blank. blkid exits with the same status if it cannot
@@ -46,7 +46,7 @@ func zeros(device string) error {
 	}
 	defer func() { _ = file.Close() }()
 	part := make([]byte, chunk)
-	for read := 0; read < looked; {
+	for read := 0; read < probeSize; {
 		n, err := file.Read(part)
 		for _, b := range part[:n] {
 			if b != 0 {

@@ -50,7 +50,7 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 		return err
 	}
 	var problems []string
-	for _, problem := range s.enter(ctx, a.IQN, lacking(portals, have), chap) {
+	for _, problem := range s.loginAll(ctx, a.IQN, lacking(portals, have), chap) {
 		problems = append(problems, problem.Error())
 	}
 	if have, err = s.sessions(a.IQN); err != nil {
@@ -70,8 +70,8 @@ func lacking(portals []string, have []session) []string {
 	})
 }
 
-// enter logs in to portals concurrently, and returns the ones that failed. The caller holds the lock of logins.
-func (s *Service) enter(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
+// loginAll logs in to portals concurrently, and returns the ones that failed. The caller holds the lock of logins.
+func (s *Service) loginAll(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
 	var logins sync.WaitGroup
 	problems := make([]error, len(portals))
 	for i, portal := range portals {
@@ -130,9 +130,9 @@ func authentication(prefix string, chap attachment.CHAP) [][2]string {
 	return all
 }
 
-// leave forgets a detached volume, and logs out of its target unless another volume of the target is staged here. It holds the
-// lock of logins throughout, so of two volumes that leave at once the second one sees that it is the last.
-func (s *Service) leave(ctx context.Context, gone *record) error {
+// detachVolume forgets a detached volume, and logs out of its target unless another volume of the target is staged here. It holds
+// the lock of logins throughout, so of two volumes that leave at once the second one sees that it is the last.
+func (s *Service) detachVolume(ctx context.Context, gone *record) error {
 	s.logins.Lock()
 	defer s.logins.Unlock()
 	staged, err := s.state.all()

@@ -87,7 +87,7 @@ func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []p
 		if found, err = s.find(a); err != nil {
 			return nil, err
 		}
-		problems = s.tell(ctx, found, all)
+		problems = s.notifyMultipathd(ctx, found, all)
 		if found, err = s.joined(ctx, a, all); err != nil {
 			return nil, err
 		}
@@ -117,9 +117,9 @@ func (s *Service) known(ctx context.Context, all []path) error {
 	})
 }
 
-// tell notifies multipathd of paths that are not in the map, and returns its answers: otherwise multipathd may ignore them
-// (`find_multipaths`), or not have seen them yet.
-func (s *Service) tell(ctx context.Context, have *multipathMap, all []path) (problems []string) {
+// notifyMultipathd notifies multipathd of paths that are not in the map, and returns its answers: otherwise multipathd may ignore
+// them (`find_multipaths`), or not have seen them yet.
+func (s *Service) notifyMultipathd(ctx context.Context, have *multipathMap, all []path) (problems []string) {
 	run := func(command host.Command) {
 		out, err := s.host.Run(ctx, command)
 		if err != nil {

@@ -36,7 +36,7 @@ func kernelLUN(lun int32) string {
 	return strconv.Itoa(int(lun))
 }
 
-const lookAgain = 100 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
 // until polls until the condition holds, or the call's time is over. The kernel reports most of these changes only to udev, and a
 // container does not receive its events.
@@ -54,7 +54,7 @@ func until(ctx context.Context, check func() (missing string, err error)) error 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not in time: %s", last)
-		case <-time.After(lookAgain):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -111,8 +111,8 @@ func (s *Service) paths(a attachment.Attachment) (found []path, err error) {
 	return found, err
 }
 
-// appear waits for a path through each session.
-func (s *Service) appear(ctx context.Context, a attachment.Attachment) (found []path, err error) {
+// awaitPaths waits for a path through each session.
+func (s *Service) awaitPaths(ctx context.Context, a attachment.Attachment) (found []path, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appearBound)
 	defer cancel()
 	var scanned time.Time

@@ -33,7 +33,7 @@ func (s *Service) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 	if staged.Block != (r.GetVolumeCapability().GetBlock() != nil) {
 		return nil, invalid("volume %s is staged as %s, and asked for in the other way", staged.Volume, staged.kind())
 	}
-	s.look(staged.IQN)
+	s.requestCheck(staged.IQN)
 	return &csi.NodePublishVolumeResponse{}, internalOr(s.publish(ctx, staged, r))
 }
 

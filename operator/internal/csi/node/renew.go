@@ -69,7 +69,7 @@ func (s *Service) extend(ctx context.Context, iqn, like string, portals []string
 		return err
 	}
 	portals = lacking(portals, have)
-	failed := s.enter(ctx, iqn, portals, chap)
+	failed := s.loginAll(ctx, iqn, portals, chap)
 	for _, portal := range portals {
 		if failed[portal] == nil {
 			slog.InfoContext(ctx, "logged in to a portal that came later", "portal", portal, "target", iqn)
@@ -135,7 +135,7 @@ func (s *Service) rejoin(ctx context.Context, known *record) error {
 	if err != nil || have == nil {
 		return err
 	}
-	all, err := s.appear(ctx, staged.Attachment)
+	all, err := s.awaitPaths(ctx, staged.Attachment)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Service) rejoin(ctx context.Context, known *record) error {
 	if err := s.known(ctx, right); err != nil {
 		return err
 	}
-	s.tell(ctx, have, right)
+	s.notifyMultipathd(ctx, have, right)
 	_, err = s.joined(ctx, staged.Attachment, right)
 	return err
 }

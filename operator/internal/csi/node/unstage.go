@@ -35,7 +35,7 @@ func (s *Service) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolum
 	if err := s.detach(ctx, staged); err != nil {
 		return nil, internal(err)
 	}
-	return &csi.NodeUnstageVolumeResponse{}, internalOr(s.leave(ctx, staged))
+	return &csi.NodeUnstageVolumeResponse{}, internalOr(s.detachVolume(ctx, staged))
 }
 
 func internalOr(err error) error {

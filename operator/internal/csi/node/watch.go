@@ -22,8 +22,8 @@ const (
 
 // watch is the knowledge of Keep about a target.
 type watch struct {
-	looked, due time.Time          // looked: initially the time when its first volume was staged
-	refusals    map[string]refusal // by portal
+	checkedAt, due time.Time          // checkedAt: initially the time when its first volume was staged
+	refusals       map[string]refusal // by portal
 }
 
 // refusal is a portal that refused a login.
@@ -56,8 +56,8 @@ func (c *counts) get(iqn string) int {
 	return c.of[iqn]
 }
 
-// look asks Keep to check a target soon. It never blocks: if the queue is full, the regular check follows anyway.
-func (s *Service) look(iqn string) {
+// requestCheck asks Keep to check a target soon. It never blocks: if the queue is full, the regular check follows anyway.
+func (s *Service) requestCheck(iqn string) {
 	select {
 	case s.asked <- iqn:
 	default:
@@ -74,7 +74,7 @@ func (s *Service) Keep(ctx context.Context) {
 		case <-ctx.Done():
 		case iqn := <-s.asked:
 			if entry := watched[iqn]; entry != nil {
-				entry.due = earlier(entry.due, entry.looked.Add(lookGap))
+				entry.due = earlier(entry.due, entry.checkedAt.Add(lookGap))
 			}
 		case <-timer.C:
 		}
@@ -107,15 +107,15 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 	for iqn := range volumes {
 		entry := watched[iqn]
 		if entry == nil {
-			entry = &watch{looked: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
+			entry = &watch{checkedAt: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
 			watched[iqn] = entry
 		}
 		if !entry.due.After(time.Now()) && ctx.Err() == nil {
 			if err := s.renew(ctx, iqn, entry.refusals); err != nil {
 				slog.WarnContext(ctx, "portals that came later", "target", iqn, "problem", err)
 			}
-			entry.looked = time.Now()
-			entry.due = entry.looked.Add(lookEvery + rand.N(lookJitter))
+			entry.checkedAt = time.Now()
+			entry.due = entry.checkedAt.Add(lookEvery + rand.N(lookJitter))
 		}
 		next = earlier(next, entry.due)
 	}
