@@ -44,7 +44,7 @@ func TestClientsTogetherShareTheCPUTimeThatEachOfThemSaw(t *testing.T) {
 	}
 }
 
-func TestBoundsAreComparedAndWhatIsNoneIsRefused(t *testing.T) {
+func TestBoundsAreComparedAndInvalidBoundsAreRefused(t *testing.T) {
 	for bound, want := range map[string]bool{">= 1.95": true, ">= 1.96": false, "<= 1.95": true, "<= 1.94": false} {
 		if kept, err := holds(1.95, bound); err != nil || kept != want {
 			t.Errorf("1.95 %s: %v, %v", bound, kept, err)

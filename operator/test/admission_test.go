@@ -108,7 +108,7 @@ func TestEveryInvalidFieldIsRefusedWithAWordOnWhatIsPossible(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
+func TestImmutableFieldsAreRefusedWithARemedy(t *testing.T) {
 	for _, c := range []struct{ kind, from, to, says string }{
 		{"Volume", `{pool: p, size: 2Gi}`, `{pool: p, size: 1Gi}`, "only grows"},
 		{"Volume", `{pool: p, size: 2Gi}`, `{pool: q, size: 2Gi}`, "pool is immutable"},
@@ -185,7 +185,7 @@ Volume spec.reclaimPolicy=Delete
 Volume spec.writeCache=Disabled
 `
 
-func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
+func TestOmittedFieldsReceiveTheirDefaults(t *testing.T) {
 	stored := map[string]*unstructured.Unstructured{}
 	for kind, spec := range map[string]string{
 		"Fabric":      `{switches: [a, b], links: [{a: a, b: b}]}`,

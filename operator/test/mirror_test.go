@@ -119,7 +119,7 @@ func TestAReconciledObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseMadeIsTakenOverByItsUIDOnly(t *testing.T) {
+func TestAForeignObjectIsAdoptedByItsUIDOnly(t *testing.T) {
 	create(t, storagePool(t, "adopt"))
 	eventually(t, func() error {
 		_, err := volumes().CreateVolume(t.Context(), &pb.CreateVolumeRequest{Volume: &pb.Volume{
@@ -200,7 +200,7 @@ spec: {gatewayPool: none, luns: [{id: 0, volume: early}], hosts: [early]}`)
 	remove(t, pool)
 }
 
-func TestVolumesMadeFromEachOtherAreToldSo(t *testing.T) {
+func TestVolumesWhoseSourcesFormACycleAreReported(t *testing.T) {
 	create(t, storagePool(t, "cycle"))
 	a := volume(t, "a", `{pool: cycle, size: 1Gi, source: {volume: b}}`)
 	b := volume(t, "b", `{pool: cycle, size: 1Gi, source: {volume: c}}`)
@@ -210,7 +210,7 @@ func TestVolumesMadeFromEachOtherAreToldSo(t *testing.T) {
 	ready(t, c, metav1.ConditionFalse, "Cycle", "c from a from b from c")
 }
 
-func TestWhatIsInUseGoesAsSoonAsNothingUsesIt(t *testing.T) {
+func TestADeletedObjectInUseIsRemovedAfterItsLastUse(t *testing.T) {
 	pool, r := storagePool(t, "used"), volume(t, "used", `{pool: used, size: 1Gi}`)
 	create(t, pool)
 	create(t, r)
@@ -336,7 +336,7 @@ spec: {subnets: [192.0.2.0/24], switches: [s1, s2], links: [{a: s1, b: s2, cost:
 	ready(t, r, metav1.ConditionFalse, "Invalid", "spec.links[0]: joins")
 }
 
-func TestProblemsAreToldAsEvents(t *testing.T) {
+func TestProblemsAreRecordedAsEvents(t *testing.T) {
 	r := volume(t, "told", `{pool: nowhere, size: 1Gi}`)
 	create(t, r)
 	eventually(t, func() error {

@@ -323,7 +323,7 @@ func TestGatewaysThatEachHaveAPathOfATargetAreReplacedOneAtATimeWhileTheOtherSer
 	}
 }
 
-func TestANodeWithoutAnAddressOnAFabricIsToldHowToGiveOne(t *testing.T) {
+func TestANodeWithoutAnAddressOnAFabricIsReportedWithARemedy(t *testing.T) {
 	create(t, read(t, &v1alpha1.Fabric{}, "metadata: {name: far}\nspec: {subnets: [198.51.100.0/24]}"))
 	startCluster(t, 1)
 	pool := read(t, &v1alpha1.GatewayPool{}, `

@@ -92,7 +92,7 @@ func TestInItsNamespaceTheOperatorHoldsItsOwnLeaseAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhoLeadsIsToldAsAnEventOfTheLease(t *testing.T) {
+func TestANewLeaderIsRecordedAsAnEventOfTheLease(t *testing.T) {
 	eventually(t, func() error {
 		var all corev1.EventList
 		if err := the.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {

@@ -112,7 +112,7 @@ func secured(t *testing.T, certs string, own mountedSecret) *process {
 	return operator
 }
 
-func TestAWrongCertificateIsToldAndAMendedOneIsTakenWithoutARestart(t *testing.T) {
+func TestAWrongCertificateIsReportedAndACorrectedOneIsLoadedWithoutARestart(t *testing.T) {
 	certs, strange := certificates(t), certificates(t)
 	expire(t, certs)
 	ca, operators := filepath.Join(certs, "ca.crt"), filepath.Join(certs, "operator")

@@ -14,7 +14,7 @@ import (
 
 // If a pool is above its threshold, hosts of its volumes get a unit attention (SBC-4 §4.7.3.7.2), administrators an event and a
 // condition, and writes continue.
-func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
+func TestANearlyFullPoolIsReportedToHostsAndToAdministrators(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
 	spec, err := c.CephPool("rbd", "")
 	if err != nil {

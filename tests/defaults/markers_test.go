@@ -90,7 +90,7 @@ func TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer(t *testing.T) {
 	}
 	for _, marker := range found {
 		if !strings.Contains(string(proof), "\n"+marker+"\n") {
-			t.Errorf("TestWhatIsLeftOutIsFilledIn of operator/test does not prove %s", marker)
+			t.Errorf("TestOmittedFieldsReceiveTheirDefaults of operator/test does not prove %s", marker)
 		}
 	}
 	zeros := zeroClauses(documented)

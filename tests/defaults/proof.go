@@ -34,7 +34,7 @@ var valueProofs = []struct {
 	tests      []string
 }{
 	{regexp.MustCompile(`^operator/api/`), regexp.MustCompile(`^\+kubebuilder:default=`),
-		[]string{"operator/test.TestWhatIsLeftOutIsFilledIn", "tests/defaults.TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer"}},
+		[]string{"operator/test.TestOmittedFieldsReceiveTheirDefaults", "tests/defaults.TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer"}},
 	{regexp.MustCompile(`^controlplane/cmd/sluicectl/`), regexp.MustCompile(`^= `),
 		[]string{"controlplane/cmd/sluicectl.TestEachFlagHasTheDefaultThatItsHelpShows", "controlplane/cmd/sluicectl.TestFlagsThatAreLeftOutMakeWhatTheirHelpSays"}},
 	{regexp.MustCompile(`^controlplane/cmd/sluice-controlplane/`), regexp.MustCompile(`^= `),

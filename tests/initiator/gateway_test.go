@@ -109,7 +109,7 @@ func good(t *testing.T, session *initiator.Session, command initiator.Command) [
 	return nil
 }
 
-func TestWhatIsWrittenIsReadImmediateOrSolicited(t *testing.T) {
+func TestImmediateAndSolicitedWritesAreReadBack(t *testing.T) {
 	_, portals := gateway(t)
 	session := logIn(t, initiator.Options{Portal: portals[0]})
 	for _, size := range []int{blockSize, 65536, 300 * 1024} { // the last two need R2Ts beyond FirstBurstLength

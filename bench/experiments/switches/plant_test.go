@@ -59,7 +59,7 @@ func TestAHostGoesToThePortalOfTheOwnerElseToTheFirst(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsWhoServesAndNobodyElse(t *testing.T) {
+func TestOnlyAServingGatewayCountsAsOwner(t *testing.T) {
 	if number, err := ownerIn([]byte(`{"status": {"ownership": "OWNERSHIP_STATE_OWNED", "ownerGateway": 4}}`), "v"); err != nil || number != 4 {
 		t.Errorf("%d, %v", number, err)
 	}

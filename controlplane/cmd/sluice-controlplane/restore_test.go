@@ -17,7 +17,7 @@ import (
 )
 
 // A backup is taken, further changes are made, and the backup is restored twice, because the first restored store is lost, too.
-func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
+func TestARestoredStoreAssignsNoEpochTwice(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	owner := model.GatewayRef{Number: 1, Incarnation: "i"}
 	directory := t.TempDir()

@@ -78,7 +78,7 @@ func TestAFileThatDescribesNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatWasAppliedIsShownAsItIsStored(t *testing.T) {
+func TestApplyPrintsTheStoredObject(t *testing.T) {
 	l := start(t)
 	out, err := l.run("apply", "-o", "json", "-f", file(t, goodFabric+"---\n"+badVolume))
 	var list struct {
@@ -155,7 +155,7 @@ func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 }
 
 // The printed objects of one store create the same in another one, and can be applied to the first one again.
-func TestWhatIsPrintedOfEveryNounMakesTheSameAgain(t *testing.T) {
+func TestThePrintedFormOfEveryNounCreatesTheSameObject(t *testing.T) {
 	l := start(t)
 	l.house()
 	l.shop()

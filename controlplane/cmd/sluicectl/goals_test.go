@@ -128,7 +128,7 @@ func TestAResetWithoutTheObjectMeansThatItIsGone(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingComesWithTheConditionsThatSayWhy(t *testing.T) {
+func TestMissingGoalsAreShownWithTheirConditions(t *testing.T) {
 	volume := volumeWith(pb.OwnershipState_OWNERSHIP_STATE_UNOWNED, 0, 0)
 	volume.Meta = &pb.ObjectMeta{Name: "orders"}
 	volume.Status.Conditions = []*pb.Condition{
@@ -141,7 +141,7 @@ func TestWhatIsMissingComesWithTheConditionsThatSayWhy(t *testing.T) {
 	}
 }
 
-func TestWhatIsMarkedSecretIsLeftOutOfADumpHoweverDeep(t *testing.T) {
+func TestADumpOmitsSecretFieldsAtEveryDepth(t *testing.T) {
 	host := &pb.Host{Spec: &pb.HostSpec{Chap: &pb.ChapCredentials{Username: "u", Password: "p1"},
 		MutualChap: &pb.ChapCredentials{Password: "p2"}}}
 	pools := &pb.ListStoragePoolsResponse{StoragePools: []*pb.StoragePool{{Spec: &pb.StoragePoolSpec{

@@ -74,7 +74,7 @@ func nouns() []string {
 // counted are the fields that each write increments. Nothing else may change.
 var counted = regexp.MustCompile(`"(resourceVersion|generation)": "\d+",?\n`)
 
-func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
+func TestApplyingAPrintedObjectChangesNothing(t *testing.T) {
 	l := start(t)
 	l.house() // objects without a namespace
 	l.sampled()

@@ -56,7 +56,7 @@ func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsPrintedCanBeApplied(t *testing.T) {
+func TestPrintedObjectsCanBeApplied(t *testing.T) {
 	volume := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Labels: map[string]string{"app": "shop"}},
 		Spec:   &pb.VolumeSpec{Pool: "p", SizeBytes: 1 << 40, WriteCache: pb.WriteCache_WRITE_CACHE_ENABLED},
 		Status: &pb.VolumeStatus{Naa: "3abc", Epoch: 7}}

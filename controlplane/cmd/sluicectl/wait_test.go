@@ -29,7 +29,7 @@ func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
 	}
 }
 
-func TestATimeOutIsExitCode8AndNamesWhatIsMissing(t *testing.T) {
+func TestATimeoutEndsWithExitCode8AndNamesTheMissingGoals(t *testing.T) {
 	l := start(t)
 	l.house()
 	_, err := l.run("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait", "--timeout", "500ms")

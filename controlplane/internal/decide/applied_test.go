@@ -107,7 +107,7 @@ func TestAPathIsNotAppliedAnyMoreOnceTheTargetIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldOnceAndSoIsItsEnd(t *testing.T) {
+func TestARefusalAndItsEndAreEachReportedOnce(t *testing.T) {
 	v := onBoth()
 	uid := v.Targets["t"].Meta.UID
 	applies(v, ref(2), model.KindTarget, uid, "", "LUN 0: no luck")
@@ -132,7 +132,7 @@ func TestARefusalIsToldOnceAndSoIsItsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedOfAVolumeAndOfAGatewayShowsAtThem(t *testing.T) {
+func TestRefusalsOfVolumesAndGatewaysAppearInTheirConditions(t *testing.T) {
 	v := onBoth()
 	applies(v, ref(2), model.KindVolume, v.Volumes["v"].Meta.UID, "", "no such pool")
 	applies(v, ref(2), model.KindGateway, v.Gateways["gw-2"].Meta.UID, "", "listener 1: address in use")

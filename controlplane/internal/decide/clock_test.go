@@ -11,7 +11,7 @@ import (
 
 // Stored times come from the wall clock of the replica that led then. However wrong that is, a leader waits for the right time:
 // less would fence a working owner, more would delay a takeover.
-func TestWhatALeaderWaitsForIsNotMeasuredByTheWallClockOfWhoeverStoredIt(t *testing.T) {
+func TestALeaderMeasuresItsWaitsByItsOwnClock(t *testing.T) {
 	states := map[string]struct {
 		ownership model.Ownership
 		limit     time.Duration
@@ -38,7 +38,7 @@ func TestWhatALeaderWaitsForIsNotMeasuredByTheWallClockOfWhoeverStoredIt(t *test
 	}
 }
 
-func TestAnotherOrderIsWaitedForAnew(t *testing.T) {
+func TestTheMoveTimeoutRestartsWithANewOrder(t *testing.T) {
 	v := known(2)
 	moving := model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}
 	exported(v, moving, true)
@@ -79,7 +79,7 @@ func TestAGatewayLeavesAPathSetWhateverTheClockSaidThatStoredIt(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatLeavesAnewIsWaitedForAnew(t *testing.T) {
+func TestTheTimeoutOfALeavingGatewayRestartsWhenItLeavesAgain(t *testing.T) {
 	v := hosted(64, 1, 2)
 	logsIn(v, 1, 1, 0)
 	plan(v, 2, 3)

@@ -68,7 +68,7 @@ func TestACopyThatIsSmallerThanItsSourceIsNotMadeBeforeItIsResized(t *testing.T)
 }
 
 // The gateway does not report whether a copy was made before or after its source grew.
-func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T) {
+func TestACopyWhoseSourceGrewIsNotReadyBeforeItIsResized(t *testing.T) {
 	v := copied(false, model.VolumeSource{Volume: "origin"})
 	resized(v, "v", 10*mebibyte)
 	_, jobs := decided(v)

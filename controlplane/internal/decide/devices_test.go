@@ -54,7 +54,7 @@ func degradedOf(conditions []model.Condition) model.Condition {
 	return model.Condition{}
 }
 
-func TestADeviceThatIsTakenOutFromUnderAVolumeIsToldAtPoolAndVolume(t *testing.T) {
+func TestARemovedDeviceOfAVolumeIsReportedAtPoolAndVolume(t *testing.T) {
 	v := onDevices()
 	report := func(number uint32, takenOut map[string]string) {
 		v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(number), CapacityBytes: 1 << 30,
@@ -91,7 +91,7 @@ func TestADeviceThatIsTakenOutFromUnderAVolumeIsToldAtPoolAndVolume(t *testing.T
 	}
 }
 
-func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *testing.T) {
+func TestUnusableDevicesDegradeTheirPoolAndTheRestIsReported(t *testing.T) {
 	v := onDevices()
 	v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30,
 		UnusableDevices: []string{"/dev/b: holds data that is not Sluice's: ext4"}}}, start)
@@ -128,7 +128,7 @@ func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *t
 }
 
 // The free space that Ceph reports for a pool changes all the time, and each gateway reports it.
-func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
+func TestThePoolUsageIsStoredWhenItDiffersByMoreThanNoise(t *testing.T) {
 	v := onDevices()
 	look := func(capacity, used int64) model.StoragePoolStatus {
 		v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: capacity,

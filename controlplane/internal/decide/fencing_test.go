@@ -98,7 +98,7 @@ func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
 	}
 }
 
-func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
+func TestAFailedFenceIsReportedAndRetriedByAnotherGateway(t *testing.T) {
 	v := fencing(3)
 	given := job(v, start)
 	given.Version, given.Attempt, given.Gateway = 9, 1, 2
@@ -123,7 +123,7 @@ func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
 }
 
 // R2: a client that is not recorded cannot be fenced, so no gateway takes over.
-func TestNobodyTakesOverFromAGatewayWhoseClientsAreUnknown(t *testing.T) {
+func TestNoTakeoverFromAGatewayWithUnknownClients(t *testing.T) {
 	v := fencing(2)
 	v.ResetRadosClients()
 	recorded(v, ref(2), 1, model.RadosClient{Client: "c2"})
@@ -159,7 +159,7 @@ func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
 }
 
 // The next owner ignores the locks of clients that are reported as fenced, so a living client must not be among them.
-func TestAfterTheOwnersOwnWordOnlyClientsThatAreFencedAreToldToBe(t *testing.T) {
+func TestAfterAnOwnerReleasedOnlyFencedClientsAreReportedAsFenced(t *testing.T) {
 	v := fencing(2)
 	recorded(v, ref(1), 2, fenced, model.RadosClient{Client: "lives"})
 	observed(v, ref(1), model.VolumeReleased, 3, 8)
@@ -294,7 +294,7 @@ func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
 }
 
 // Ceph does not remove an image with which a clone shares blocks, so the clone must be adopted and flattened.
-func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing.T) {
+func TestACloneIsAdoptedWhileItsSourceIsBeingDeleted(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.Put(&model.Volume{Meta: model.Meta{Name: "w", UID: "x", Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1,
@@ -311,7 +311,7 @@ func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing
 	}
 }
 
-func TestImagesThatAreNoVolumesAreTold(t *testing.T) {
+func TestImagesWithoutAVolumeAreReported(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30}}, start)

@@ -48,7 +48,7 @@ func TestTheJobOfARollbackIsDroppedBeforeTheRequestEnds(t *testing.T) {
 
 // Each action may be the last one that is stored. In none of the states in between does the rollback look successful, and the
 // next request finds no remains of this one.
-func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
+func TestAFailedRollbackIsReportedWhenItEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshot bool
 		job      *model.Job
@@ -106,7 +106,7 @@ func copyInCeph(change func(*model.Volume)) *decide.LeaderView {
 	return v
 }
 
-func TestWhatStaysOfADeletedCopyIsMadeToStandAloneFirst(t *testing.T) {
+func TestARetainedCopyIsFlattenedBeforeItsDeletion(t *testing.T) {
 	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
 		v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = policy })
 		decision := v.DecideVolume("v", start)
@@ -125,7 +125,7 @@ func TestWhatStaysOfADeletedCopyIsMadeToStandAloneFirst(t *testing.T) {
 	}
 }
 
-func TestWhatWasNeverAVolumeGoesWhateverIsToBecomeOfTheData(t *testing.T) {
+func TestTheImageOfAVolumeThatNeverBecameReadyIsDeletedUnlessItWasAdopted(t *testing.T) {
 	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
 		for image, kept := range map[string]bool{"": false, "image-1": true} {
 			v := copyInCeph(func(volume *model.Volume) {

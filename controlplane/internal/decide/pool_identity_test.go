@@ -78,7 +78,7 @@ func TestInAPoolThatIsNotIdentifiedNothingIsCreatedOrDeletedAndNothingIsReady(t 
 	}
 }
 
-func TestAnotherMarkerIsTakenUpOnceAReplacementWasConfirmed(t *testing.T) {
+func TestAnotherMarkerIsAdoptedAfterAConfirmedReplacement(t *testing.T) {
 	v := inDirectory()
 	marker := func(id string, adoptions uint32) string {
 		reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, Marker: id, Adoptions: adoptions})

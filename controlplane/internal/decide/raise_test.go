@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-func TestALostEpochIsTakenUpFromWhomItCanBeTrueOf(t *testing.T) {
+func TestALostEpochIsAdoptedOnlyFromAPlausibleReport(t *testing.T) {
 	owned := model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 	for name, c := range map[string]struct {
 		ownership      model.Ownership
@@ -30,7 +30,7 @@ func TestALostEpochIsTakenUpFromWhomItCanBeTrueOf(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatNobodyCanHaveGivenIsNotTakenUp(t *testing.T) {
+func TestAnImpossibleOrderIsNotAdopted(t *testing.T) {
 	for reported, want := range map[uint64]uint64{20: 20, math.MaxUint64: 7} {
 		v := known(2)
 		exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, true)

@@ -57,7 +57,7 @@ func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 
 var atOne = model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 
-func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
+func TestARefusedMoveIsReportedWithARemedyUntilTheNextRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*decide.LeaderView)
 		to      uint32
@@ -177,7 +177,7 @@ func TestARequestedMoveEndsWhereItWasAskedForThoughItsOwnerHadToBeShutOut(t *tes
 	}
 }
 
-func TestAMoveThatIsGivenUpOnTheWayIsToldWithItsTrouble(t *testing.T) {
+func TestAnAbandonedMoveIsReportedWithItsReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(v *decide.LeaderView, ownership model.Ownership)
 		rbd     bool

@@ -132,7 +132,7 @@ func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 	}
 }
 
-func TestWhoIsBeyondTheLimitIsToldByHostInitiatorAndLimit(t *testing.T) {
+func TestASessionAboveTheLimitIsReportedWithHostInitiatorAndLimit(t *testing.T) {
 	v := hosted(1, 1, 2, 3)
 	logsIn(v, 1, 1, 0)
 	logsIn(v, 2, 2, 1)

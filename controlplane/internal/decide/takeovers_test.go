@@ -83,7 +83,7 @@ func (s *struck) used(i int) {
 	}
 }
 
-func TestOfThoseWhoseOwnerIsLostVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+func TestOfLostVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	s := ownedByOne(t, 3)
 	s.used(2)
 	s.loses()
@@ -121,7 +121,7 @@ func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
 }
 
 // In Ceph all volumes wait for one fence, and get their next owner when it is done.
-func TestOfThoseWhoseOwnerIsFencedVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+func TestOfFencedVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	v := fencing(2)
 	other := &model.Volume{Meta: model.Meta{Name: "used", UID: "x", Version: 1},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},

@@ -42,7 +42,7 @@ func TestVolumesThatNobodyUsesWaitUntilThoseInUseHaveArrivedAndThenGoAtOnce(t *t
 	}
 }
 
-func TestAVolumeInUseThatHangsHoldsUpOthersForItsShareAndNoLonger(t *testing.T) {
+func TestAHangingVolumeInUseDelaysOthersForItsShareOnly(t *testing.T) {
 	turns := newTakeovers()
 	goes(t, &turns, "hangs", true, began, 0)
 	goes(t, &turns, "comes", true, began.Add(30*time.Millisecond), 0)
@@ -63,7 +63,7 @@ func TestAVolumeInUseThatHangsHoldsUpOthersForItsShareAndNoLonger(t *testing.T) 
 	goes(t, &turns, "idle", false, began.Add(3*TakeoverShare), TakeoverShare)
 }
 
-func TestAVolumeThatIsDeletedHoldsUpNobodyAndIsNotTold(t *testing.T) {
+func TestADeletedVolumeDelaysNoTakeoverAndIsNotReported(t *testing.T) {
 	v := NewLeaderView(1, began)
 	goes(t, &v.takeovers, "used", true, began, 0)
 	goes(t, &v.takeovers, "one", false, began, TakeoverShare)
@@ -85,7 +85,7 @@ func heartbeat(v *LeaderView, incarnation string, at time.Time, moved map[string
 	v.Observe(model.Observed{Version: 1, Load: report}, at)
 }
 
-func TestWhatAGatewayThatIsLostTouchesBeginsWithTheVolumesInUseTheBusiestFirst(t *testing.T) {
+func TestALostGatewayTouchesItsVolumesInUseFirstByLoad(t *testing.T) {
 	v := NewLeaderView(1, began)
 	for _, name := range []string{"idle", "once", "some", "many"} {
 		v.Put(inState(name, 1, model.Owned))

@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere(t *testing.T) {
+func TestAGatewayForCephReceivesEveryCephPoolBeforeItHasAVolumeThere(t *testing.T) {
 	o := desiredtest.Cluster()
 	o.Put(&model.StoragePool{Meta: model.Meta{Name: "ceph", UID: "ceph-uid"}, Spec: model.StoragePoolSpec{WarnPercent: 80,
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd"}},

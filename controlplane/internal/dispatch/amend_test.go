@@ -85,7 +85,7 @@ func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, 
 	return updates, amended
 }
 
-func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
+func TestAFailoverStepIsSentWithoutACompleteRebuild(t *testing.T) {
 	l := listen(t)
 	for i, step := range []struct {
 		ownership model.Ownership
@@ -111,7 +111,7 @@ func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
 	}
 }
 
-func TestWhateverChangesAGatewayHoldsWhatIsMadeAnew(t *testing.T) {
+func TestAnAmendedStateEqualsARebuiltOne(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l := listen(t)

@@ -51,7 +51,7 @@ func TestALargeUpdateRestsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatUpdatesCostIsForgottenInTime(t *testing.T) {
+func TestThePauseAfterExpensiveUpdatesExpires(t *testing.T) {
 	p := &pace{}
 	rests(p, noon, 100, 0, 20_000, 1)
 	if rest := p.pauseAfter(noon.Add(time.Minute), 0, 20_000, 1); rest > 0 {

@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
+func TestReportsOnSeveralVolumesAreGatheredInTheirOrder(t *testing.T) {
 	of := func(uid string, order uint64) *pb.ConnectRequest {
 		return &pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{Uid: uid, Order: order}}}
 	}

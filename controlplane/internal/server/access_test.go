@@ -138,7 +138,7 @@ func (s *system) sign(file, organization string, until time.Duration) {
 	}
 }
 
-func TestWhoTrustsTheServerButShowsNoCertificateIsRefused(t *testing.T) {
+func TestAClientWithoutACertificateIsRefused(t *testing.T) {
 	s := start(t)
 	trusted, err := credentials.NewClientTLSFromFile(filepath.Join(s.certs, certs.CAFile), "")
 	if err != nil {

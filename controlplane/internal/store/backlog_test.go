@@ -63,7 +63,7 @@ func TestBookmarksThatNobodyTakesAreOne(t *testing.T) {
 	}
 }
 
-func TestWhoeverTakesFromABacklogWaitsForNoLongerThanItsContext(t *testing.T) {
+func TestReadingABacklogEndsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if _, ok := newBacklog().nextBatch(ctx); ok {

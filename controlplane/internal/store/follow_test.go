@@ -51,7 +51,7 @@ func crowd(f *fixture, times int) {
 }
 
 // etcd sends a watch that is more than a thousand versions behind its batches with the present version in their headers.
-func TestABookmarkNeverComesBeforeWhatItVouchesFor(t *testing.T) {
+func TestABookmarkFollowsEveryChangeThatItCovers(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"))
 	_, version, err := f.Fabrics.All(t.Context())
@@ -81,7 +81,7 @@ func TestABookmarkNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 	}
 }
 
-func TestABookmarkOfRecordsNeverComesBeforeWhatItVouchesFor(t *testing.T) {
+func TestABookmarkOfRecordsFollowsEveryChangeThatItCovers(t *testing.T) {
 	f := open(t)
 	start, err := f.Revision(t.Context())
 	if err != nil {
@@ -132,7 +132,7 @@ func stalled(f *fixture, after int64, begun chan<- bool, goOn <-chan bool) (seen
 	return seen, err
 }
 
-func TestWhoeverTakesAWatchTooSlowlyIsToldAllThatHappenedAndNothingTwice(t *testing.T) {
+func TestASlowWatcherReceivesEveryChangeOnce(t *testing.T) {
 	f := open(t)
 	_, version, err := f.Fabrics.All(t.Context())
 	if err != nil {
@@ -169,7 +169,7 @@ func watchers(t *testing.T) float64 {
 }
 
 // etcd alone has the events beyond the backlog: if it has compacted them, the watch restarts.
-func TestWhoeverTakesAWatchTooSlowlyHasNoMoreThanABacklogHeldForIt(t *testing.T) {
+func TestASlowWatcherHasALimitedBacklog(t *testing.T) {
 	f := open(t)
 	_, version, err := f.Fabrics.All(t.Context())
 	if err != nil {

@@ -153,7 +153,7 @@ func TestOfTwoTransactionsThatCompareAndWriteTheSameKeyOneWins(t *testing.T) {
 	}
 }
 
-func TestWhatMeetsAnothersKeysGoesInALaterGroup(t *testing.T) {
+func TestTransactionsWithCommonKeysAreInDifferentGroups(t *testing.T) {
 	transaction := func(compared, written string) *member {
 		return &member{compares: []clientv3.Cmp{missing(compared)}, writes: []clientv3.Op{clientv3.OpPut(written, "")}}
 	}
@@ -190,7 +190,7 @@ func TestARangeGoesAlone(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdDoesNotAnswerKeepsNobodyWaitingForGood(t *testing.T) {
+func TestAnUnansweredGroupDelaysLaterOnesForALimitedTime(t *testing.T) {
 	g := gated(t, time.Millisecond, func(*embed.Config) {})
 	hanging := g.occupied()
 	later := g.begin(t.Context(), nil, clientv3.OpPut("later", "1"))
@@ -204,7 +204,7 @@ func TestWhatEtcdDoesNotAnswerKeepsNobodyWaitingForGood(t *testing.T) {
 	once(t, func() bool { g.mutex.Lock(); defer g.mutex.Unlock(); return g.flying == 0 })
 }
 
-func TestWhoEndsWhileItWaitsChangesNothing(t *testing.T) {
+func TestATransactionThatEndsWhileItWaitsChangesNothing(t *testing.T) {
 	g := gated(t, time.Hour, func(*embed.Config) {})
 	first := g.occupied()
 	ctx, end := context.WithCancel(t.Context())
@@ -292,7 +292,7 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 }
 
 // The objects that were not reported yet have older or newer versions, so the watch must report all objects again.
-func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
+func TestAWatchThatBreaksDuringItsInitialListStartsAgain(t *testing.T) {
 	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)

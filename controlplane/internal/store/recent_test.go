@@ -46,7 +46,7 @@ func telling(t *testing.T, c *Collection[*model.Volume], text []byte, version in
 	return object, decoded
 }
 
-func TestWhatWasStoredHereIsToldAsItWouldBeDecoded(t *testing.T) {
+func TestAWatchSendsAWrittenObjectAsItWouldBeDecoded(t *testing.T) {
 	c, stored := volumesAlone(), someVolume("Exported")
 	text, err := c.encode(stored)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestWhatWasStoredHereIsToldAsItWouldBeDecoded(t *testing.T) {
 	}
 }
 
-func TestOnlyTheVeryTextIsTakenForWhatWasStored(t *testing.T) {
+func TestARecentObjectIsReusedOnlyForTheExactStoredText(t *testing.T) {
 	c, lost, won := volumesAlone(), someVolume("Exported"), someVolume("Unexported")
 	text, err := c.encode(lost)
 	other, err2 := c.encode(won)

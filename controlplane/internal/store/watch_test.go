@@ -42,7 +42,7 @@ func watched(f *fixture, after int64, enough int) []string {
 
 func fabric(name string) *model.Fabric { return &model.Fabric{Meta: model.Meta{Name: name}} }
 
-func TestAWatchTellsWhatIsThereAndThenWhatHappens(t *testing.T) {
+func TestAWatchSendsTheObjectsAndThenEveryChange(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"), fabric("b"))
 	var seen []string
@@ -151,7 +151,7 @@ func TestAStoreOfANewerReleaseIsLeftAlone(t *testing.T) {
 	wantError[*store.SchemaError](t, err, "99")
 }
 
-func TestManyThatWereDeletedAtOnceAreToldAsTheyWereLast(t *testing.T) {
+func TestManyObjectsDeletedAtOnceAreSentInTheirLastState(t *testing.T) {
 	f := open(t)
 	const count = 250 // more than one request may read
 	for i := range count {

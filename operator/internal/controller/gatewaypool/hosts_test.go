@@ -212,7 +212,7 @@ func TestInitiatorsThatHaveOnePathEachAreWaitedForOnceAndNotAtEachGateway(t *tes
 	})
 }
 
-func TestWhoLosesAPathToAGatewayIsWaitedForThoughOthersWereAtTheGatewayBefore(t *testing.T) {
+func TestARolloutWaitsForAHostThatLosesAPathAlthoughOthersHadTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
@@ -246,7 +246,7 @@ func TestHostsThatComeOneAfterTheOtherHoldUpNoRollout(t *testing.T) {
 	})
 }
 
-func TestTimeThatIsNotOverWhenAGatewayGoesBeginsAnew(t *testing.T) {
+func TestTheWaitForAHostRestartsWhenAGatewayGoesBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
@@ -325,7 +325,7 @@ func TestARolloutDoesNotGoOnWhereSessionsAreNotKnown(t *testing.T) {
 	}
 }
 
-func TestWhatATargetLacksForAMomentIsLookedForAgainWithinSeconds(t *testing.T) {
+func TestABlockedRolloutIsCheckedAgainWithinSeconds(t *testing.T) {
 	o := halfWay(t, v1alpha1.Rollout{})
 	o.lacking = true
 	taken, _, err := o.look()

@@ -22,7 +22,7 @@ func TestARefusalNamesItsFields(t *testing.T) {
 	}
 }
 
-func TestABrokenTrustIsToldApartFromAControlPlaneThatIsAway(t *testing.T) {
+func TestAnUntrustedControlPlaneIsDistinguishedFromAnUnreachableOne(t *testing.T) {
 	for message, want := range map[string]string{
 		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: unknown"`: ReasonUntrusted,
 		`connection error: desc = "error reading server preface: remote error: tls: unknown certificate authority"`:               ReasonUntrusted,

@@ -148,7 +148,7 @@ func TestASnapshotIsDeletedWithTheReclaimPolicyThatItsResourceHas(t *testing.T) 
 	}
 }
 
-func TestAVolumeWhoseReclaimPolicyIsRefusedIsNotDeletedAndTellsWhy(t *testing.T) {
+func TestAVolumeWithARefusedReclaimPolicyIsNotDeletedAndReportsTheReason(t *testing.T) {
 	for _, code := range []codes.Code{codes.FailedPrecondition, codes.Aborted} { // a pool without Trash; a newer version
 		p := &plane[*pb.Volume]{refusal: status.Error(code, "no Trash here"),
 			stored: &pb.Volume{Meta: head(), Spec: &pb.VolumeSpec{ReclaimPolicy: deleted}}}

@@ -21,7 +21,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestWhatTheControlPlaneJudgesIsNotReadyBeforeItHas(t *testing.T) {
+func TestAKindWithAReadyConditionIsNotReadyBeforeItIsReported(t *testing.T) {
 	m := &Mirror[*v1alpha1.Gateway, *pb.Gateway]{Managed: Managed[*v1alpha1.Gateway, *pb.Gateway]{HasReadyCondition: true}}
 	r := &v1alpha1.Gateway{}
 	seen := func(have *pb.Gateway) metav1.ConditionStatus {
@@ -37,7 +37,7 @@ func TestWhatTheControlPlaneJudgesIsNotReadyBeforeItHas(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyJudgesIsReadyOnceTheControlPlaneHasIt(t *testing.T) {
+func TestAKindWithoutAReadyConditionIsReadyOnceItExists(t *testing.T) {
 	m := &Mirror[*v1alpha1.Fabric, *pb.Fabric]{}
 	r := &v1alpha1.Fabric{}
 	m.show(r, &pb.Fabric{Status: &pb.FabricStatus{}})
@@ -117,7 +117,7 @@ func TestAConditionWhoseStatusIsAsBeforeKeepsItsTransitionTime(t *testing.T) {
 	}
 }
 
-func TestWhatAKindTellsOfItsProgressStays(t *testing.T) {
+func TestTheProgressConditionOfAKindStays(t *testing.T) {
 	for _, c := range []struct {
 		progresses bool
 		want       string

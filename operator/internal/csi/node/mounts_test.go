@@ -98,7 +98,7 @@ func TestAPointIsComparedAsTheKernelShowsIt(t *testing.T) {
 	}
 }
 
-func TestUnpublishingWhatIsNotThereAnyMoreIsDone(t *testing.T) {
+func TestUnpublishingAnAbsentVolumeSucceeds(t *testing.T) {
 	m := newMachine(t)
 	m.elsewhere()
 	v := m.volume(m.start(), fileSystem())

@@ -26,7 +26,7 @@ func staged(t *testing.T, m *machine) *volume {
 	return v
 }
 
-func TestAVolumeWhoseSessionsEndedIsUnstagedAndWhatWaitsForItFailsFirst(t *testing.T) {
+func TestUnstagingAVolumeWithoutSessionsFailsItsPendingCommandsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
 		v := staged(t, m)
@@ -63,7 +63,7 @@ func (m *machine) outage() (end func()) {
 	return func() { put(stateLoggedIn, "running") }
 }
 
-func TestWhatIsNotWrittenYetIsWrittenWhenAllPathsAreAwayForAMomentOnly(t *testing.T) {
+func TestPendingWritesCompleteAfterAShortLossOfAllPaths(t *testing.T) {
 	for name, capability := range map[string]*csi.VolumeCapability{"file system": fileSystem(), "raw block": rawBlock()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestTwoVolumesOfATargetThatGoAtOnceLeaveNoSession(t *testing.T) {
 	})
 }
 
-func TestARecordThatCannotBeReadIsNamedAndHoldsUpNoOtherVolume(t *testing.T) {
+func TestAnUnreadableRecordIsNamedAndDelaysNoOtherVolume(t *testing.T) {
 	for name, content := range map[string]string{"cut off": `{"volume": "volu`, "of zeros": "\x00\x00", "empty": "", "of nobody": "{}"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -55,7 +55,7 @@ func afterALook(m *machine) {
 	time.Sleep(lookGap + time.Second)
 }
 
-func TestAPortalThatCameLaterBecomesAPathOfWhatIsStaged(t *testing.T) {
+func TestALaterPortalBecomesAPathOfStagedVolumes(t *testing.T) {
 	for name, secrets := range map[string]map[string]string{"without CHAP": nil, "with CHAP": chapSecrets()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
