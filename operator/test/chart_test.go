@@ -115,7 +115,7 @@ func preparer(t *testing.T, namespace string) string {
 }
 
 // run runs a program until it ends, and returns its output.
-func (w *world) run(t *testing.T, program string, arguments ...string) (string, error) {
+func (w *environment) run(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
 	return string(output), err

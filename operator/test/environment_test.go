@@ -40,8 +40,8 @@ const (
 	patience        = 90 * time.Second
 )
 
-// world has all running components, for all tests.
-type world struct {
+// environment has all running components, for all tests.
+type environment struct {
 	kubernetes *envtest.Environment
 	client     client.Client
 	kubeconfig string
@@ -54,7 +54,7 @@ type world struct {
 	operator   *process
 }
 
-var the *world
+var the *environment
 
 func TestMain(m *testing.M) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -88,7 +88,7 @@ func run(m *testing.M) int {
 	must(v1alpha1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	must(err)
-	the = &world{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
+	the = &environment{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
 	must(the.prepare(kubernetes))
 	the.connection, err = sluice.Connect(sluice.Options{Endpoints: []string{the.server}, Insecure: true})
 	must(err)
@@ -109,7 +109,7 @@ func run(m *testing.M) int {
 
 // refused returns the requests of operators that the API server has refused for lack of a right. Not every refusal fails a test:
 // some only lose Events.
-func (w *world) refused() (lines []string) {
+func (w *environment) refused() (lines []string) {
 	logs, err := filepath.Glob(filepath.Join(w.scratch, "*.log"))
 	must(err)
 	for _, log := range logs {
@@ -150,7 +150,7 @@ func freeAddress() string {
 }
 
 // prepare creates namespaces, and a user with the operator's role.
-func (w *world) prepare(kubernetes *envtest.Environment) error {
+func (w *environment) prepare(kubernetes *envtest.Environment) error {
 	ctx := context.Background()
 	for _, name := range []string{systemNamespace, "shop", "closed"} {
 		if err := w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -173,7 +173,7 @@ func (w *world) prepare(kubernetes *envtest.Environment) error {
 }
 
 // allow gives the operator the roles of config/rbac, and no more.
-func (w *world) allow(ctx context.Context) error {
+func (w *environment) allow(ctx context.Context) error {
 	text, err := os.ReadFile("../config/rbac/role.yaml")
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ type process struct {
 	done chan struct{}
 }
 
-func (w *world) start(name, program string, arguments ...string) (*process, error) {
+func (w *environment) start(name, program string, arguments ...string) (*process, error) {
 	p := &process{Cmd: exec.Command(filepath.Join(w.bin, program), arguments...), log: filepath.Join(w.scratch, name+".log"),
 		done: make(chan struct{})}
 	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -252,7 +252,7 @@ func (p *process) over() bool {
 	}
 }
 
-func (w *world) startControlPlane() (err error) {
+func (w *environment) startControlPlane() (err error) {
 	w.plane, err = w.start("controlplane", "sluice-controlplane", "serve", "--insecure", "--listen", w.server, "--metrics", "",
 		"--data-dir", filepath.Join(w.scratch, "data"))
 	if err != nil {
@@ -267,14 +267,14 @@ func (w *world) startControlPlane() (err error) {
 	})
 }
 
-func (w *world) startOperator() (err error) {
+func (w *environment) startOperator() (err error) {
 	w.metrics = freeAddress()
 	w.operator, err = w.runOperator("operator", w.metrics)
 	return err
 }
 
 // runOperator starts an operator; without flags for it, on the shared control plane.
-func (w *world) runOperator(name, metrics string, flags ...string) (*process, error) {
+func (w *environment) runOperator(name, metrics string, flags ...string) (*process, error) {
 	if len(flags) == 0 {
 		flags = []string{"--server", w.server, "--insecure", "--log-level", "debug"}
 	}
