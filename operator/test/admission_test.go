@@ -101,7 +101,7 @@ func TestEveryInvalidFieldIsRefusedWithAWordOnWhatIsPossible(t *testing.T) {
 		{"Gateway", "a", `{gatewayPool: g, portals: [{fabric: red}], template: {image: i}, weight: 1001}`, "1000"},
 	} {
 		object := document(t, c.kind, c.name, c.spec)
-		err := the.client.Create(t.Context(), object, client.DryRunAll)
+		err := env.client.Create(t.Context(), object, client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %s: wanted an error that says %q, have %v", c.kind, c.spec, c.says, err)
 		}
@@ -130,7 +130,7 @@ func TestImmutableFieldsAreRefusedWithARemedy(t *testing.T) {
 			"fabrics of a pool are immutable"},
 	} {
 		object := document(t, c.kind, "unchangeable", c.from)
-		if err := the.client.Create(t.Context(), object); err != nil {
+		if err := env.client.Create(t.Context(), object); err != nil {
 			t.Errorf("%s %s: %v", c.kind, c.from, err)
 			continue
 		}
@@ -138,12 +138,12 @@ func TestImmutableFieldsAreRefusedWithARemedy(t *testing.T) {
 		to.SetResourceVersion("")
 		var err error
 		eventually(t, func() error { // the operator also writes to the object
-			if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
 			changed := object.DeepCopy()
 			changed.Object["spec"] = to.Object["spec"]
-			err = the.client.Update(t.Context(), changed, client.DryRunAll)
+			err = env.client.Update(t.Context(), changed, client.DryRunAll)
 			if err != nil && strings.Contains(err.Error(), "has been modified") {
 				return err
 			}
@@ -198,7 +198,7 @@ func TestOmittedFieldsReceiveTheirDefaults(t *testing.T) {
 		"Volume":      `{pool: p, size: 1Gi}`,
 	} {
 		stored[kind] = document(t, kind, "defaults", spec)
-		if err := the.client.Create(t.Context(), stored[kind], client.DryRunAll); err != nil {
+		if err := env.client.Create(t.Context(), stored[kind], client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

@@ -54,7 +54,7 @@ type environment struct {
 	operator   *process
 }
 
-var the *environment
+var env *environment
 
 func TestMain(m *testing.M) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -88,19 +88,19 @@ func run(m *testing.M) int {
 	must(v1alpha1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	must(err)
-	the = &environment{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
-	must(the.prepare(kubernetes))
-	the.connection, err = sluice.Connect(sluice.Options{Endpoints: []string{the.server}, Insecure: true})
+	env = &environment{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
+	must(env.prepare(kubernetes))
+	env.connection, err = sluice.Connect(sluice.Options{Endpoints: []string{env.server}, Insecure: true})
 	must(err)
-	must(the.startControlPlane())
-	defer func() { the.plane.stop() }()
-	must(the.startOperator())
-	defer func() { the.operator.stop() }()
+	must(env.startControlPlane())
+	defer func() { env.plane.stop() }()
+	must(env.startOperator())
+	defer func() { env.operator.stop() }()
 	code := m.Run()
 	if code != 0 {
-		fmt.Printf("--- operator's log (its end)\n%s\n", tail(the.operator.log))
+		fmt.Printf("--- operator's log (its end)\n%s\n", tail(env.operator.log))
 	}
-	if refused := the.refused(); len(refused) > 0 {
+	if refused := env.refused(); len(refused) > 0 {
 		fmt.Printf("FAIL: the roles of config/rbac lack what the operator asked for\n%s\n", strings.Join(refused, "\n"))
 		return 1
 	}
@@ -310,7 +310,7 @@ func eventually(t *testing.T, try func() error) {
 func create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
-		if err := the.client.Create(t.Context(), object); err != nil {
+		if err := env.client.Create(t.Context(), object); err != nil {
 			t.Fatalf("%T %s: %v", object, object.GetName(), err)
 		}
 		t.Cleanup(func() { remove(t, object) })
@@ -322,10 +322,10 @@ func remove(t *testing.T, object client.Object) {
 	t.Helper()
 	ctx := context.Background()
 	err := until(func() error {
-		if err := the.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		if err := env.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		err := the.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		err := env.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil {
 			return fmt.Errorf("%T %s is still there: %v", object, object.GetName(), conditionsOf(object))
 		}
@@ -362,7 +362,7 @@ func ready(t *testing.T, r client.Object, status metav1.ConditionStatus, reason,
 func shows(t *testing.T, r client.Object, kind string, status metav1.ConditionStatus, reason, text string) {
 	t.Helper()
 	eventually(t, func() error {
-		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+		if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
 		c := apimeta.FindStatusCondition(conditionsOf(r), kind)
@@ -376,10 +376,10 @@ func shows(t *testing.T, r client.Object, kind string, status metav1.ConditionSt
 // change changes the newest version of an object.
 func change[T client.Object](t *testing.T, object T, how func(T)) error {
 	t.Helper()
-	if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
 	before := object.DeepCopyObject().(T)
 	how(object)
-	return the.client.Patch(t.Context(), object, client.MergeFrom(before))
+	return env.client.Patch(t.Context(), object, client.MergeFrom(before))
 }

@@ -23,7 +23,7 @@ func may(t *testing.T, verb, namespace, group, resource, name string) bool {
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: verb, Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name},
 	}}
-	if err := the.client.Create(t.Context(), review); err != nil {
+	if err := env.client.Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
@@ -95,7 +95,7 @@ func TestInItsNamespaceTheOperatorHoldsItsOwnLeaseAndNoOther(t *testing.T) {
 func TestANewLeaderIsRecordedAsAnEventOfTheLease(t *testing.T) {
 	eventually(t, func() error {
 		var all corev1.EventList
-		if err := the.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {
+		if err := env.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {
 			return err
 		}
 		for _, e := range all.Items {

@@ -114,7 +114,7 @@ func TestAVolumeIsRolledBackWhenItsSnapshotSaysWhichContentMayGoAndNotAgain(t *t
 		target := read(t, &v1alpha1.Target{}, `
 metadata: {namespace: shop, name: back}
 spec: {gatewayPool: back, paths: 1, luns: [{id: 0, volume: back}]}`)
-		must(the.client.Create(t.Context(), target))
+		must(env.client.Create(t.Context(), target))
 		t.Cleanup(func() { remove(t, target) })
 		return target, owned(t, "shop.back", pb.OwnershipState_OWNERSHIP_STATE_OWNED)
 	}
@@ -136,7 +136,7 @@ spec: {gatewayPool: back, paths: 1, luns: [{id: 0, volume: back}]}`)
 	overwrite(t, file, "newest")
 	must(change(t, snapshot, func(s *v1alpha1.Snapshot) { s.Annotations = nil }))
 	eventually(t, func() error {
-		if err := the.client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "back"}, snapshot); err != nil {
+		if err := env.client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "back"}, snapshot); err != nil {
 			return err
 		}
 		if snapshot.Status.RolledBackAtEpoch != "" {

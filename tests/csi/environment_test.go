@@ -27,8 +27,8 @@ const (
 	poolSize = "1G"
 )
 
-// the has the parts that all tests use: a cluster, and both plugins.
-var the struct {
+// env has the parts that all tests use: a cluster, and both plugins.
+var env struct {
 	*cluster.Cluster
 	controller csi.ControllerClient
 	identity   csi.IdentityClient
@@ -65,9 +65,9 @@ func run(m *testing.M) int {
 	}
 	code := m.Run()
 	if code != 0 {
-		text, _ := os.ReadFile(the.log)
+		text, _ := os.ReadFile(env.log)
 		fmt.Printf("--- the controller plugin's log (its end)\n%s\n", text[max(0, len(text)-8000):])
-		fmt.Println(the.Logs(15))
+		fmt.Println(env.Logs(15))
 	}
 	return code
 }
@@ -91,40 +91,40 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 	if err != nil {
 		return end, err
 	}
-	the.Cluster, err = cluster.Start(ctx, cluster.Options{Programs: programs, Directory: scratch, Pool: pool,
+	env.Cluster, err = cluster.Start(ctx, cluster.Options{Programs: programs, Directory: scratch, Pool: pool,
 		Gateways: gateways, Volumes: 1, Replicas: 1})
 	if err != nil {
 		return end, err
 	}
-	ends = append(ends, the.Close)
-	if err := the.WaitReady(ctx); err != nil {
+	ends = append(ends, env.Close)
+	if err := env.WaitReady(ctx); err != nil {
 		return end, err
 	}
-	the.controllerSocket, the.nodeSocket = filepath.Join(scratch, "controller.sock"), filepath.Join(scratch, "node.sock")
-	the.log = filepath.Join(scratch, "csi-controller.log")
-	the.controllerMetrics, the.nodeMetrics = "127.0.0.1:7466", "127.0.0.1:7467"
+	env.controllerSocket, env.nodeSocket = filepath.Join(scratch, "controller.sock"), filepath.Join(scratch, "node.sock")
+	env.log = filepath.Join(scratch, "csi-controller.log")
+	env.controllerMetrics, env.nodeMetrics = "127.0.0.1:7466", "127.0.0.1:7467"
 	if err := os.WriteFile(filepath.Join(scratch, "chap.key"), []byte(driverKey+"\n"), 0o600); err != nil {
 		return end, err
 	}
 	for _, p := range []*netns.Process{
-		plugin(scratch, programs, "controller", append(controllerFlags(scratch, "csi"), "--metrics", the.controllerMetrics)...),
-		plugin(scratch, programs, "node", "--metrics", the.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
+		plugin(scratch, programs, "controller", append(controllerFlags(scratch, "csi"), "--metrics", env.controllerMetrics)...),
+		plugin(scratch, programs, "node", "--metrics", env.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
 	} {
 		if err := p.Start(); err != nil {
 			return end, err
 		}
 		ends = append(ends, p.Kill)
 	}
-	controller, err := dial(ctx, the.controllerSocket)
+	controller, err := dial(ctx, env.controllerSocket)
 	if err != nil {
 		return end, err
 	}
-	node, err := dial(ctx, the.nodeSocket)
+	node, err := dial(ctx, env.nodeSocket)
 	if err != nil {
 		return end, err
 	}
 	ends = append(ends, controller.Close, node.Close)
-	the.controller, the.identity, the.node = csi.NewControllerClient(controller), csi.NewIdentityClient(controller), csi.NewNodeClient(node)
+	env.controller, env.identity, env.node = csi.NewControllerClient(controller), csi.NewIdentityClient(controller), csi.NewNodeClient(node)
 	return end, nil
 }
 
@@ -132,7 +132,7 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 // that role.
 func controllerFlags(scratch, role string) []string {
 	certs := filepath.Join(scratch, "certs")
-	return []string{"--server", the.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
+	return []string{"--server", env.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
 		"--tls-ca", filepath.Join(certs, "ca.crt"), "--tls-cert", filepath.Join(certs, role+".crt"),
 		"--tls-key", filepath.Join(certs, role+".key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
 }

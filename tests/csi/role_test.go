@@ -11,7 +11,7 @@ import (
 
 // During an upgrade the driver presents the certificate of the earlier release, which has the operator's role.
 func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testing.T) {
-	scratch, socket := filepath.Dir(the.log), filepath.Join(t.TempDir(), "earlier.sock")
+	scratch, socket := filepath.Dir(env.log), filepath.Join(t.TempDir(), "earlier.sock")
 	programs, err := filepath.Abs("../../build/bin")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testin
 	}
 	// The newer driver, with a certificate of its own role, continues with the same objects.
 	unpublish(t, id, nodeID("node-23"))
-	if _, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+	if _, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Error(err)
 	}
 }

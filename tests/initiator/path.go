@@ -24,9 +24,9 @@ type Path struct {
 }
 
 const (
-	aluaRefresh     = 2 * time.Second // while nothing changes; at once after a report of a change
-	aluaTimeout     = 2 * time.Second
-	lossesRemembers = 1000
+	aluaRefresh       = 2 * time.Second // while nothing changes; at once after a report of a change
+	aluaTimeout       = 2 * time.Second
+	maxRecordedLosses = 1000
 )
 
 func newPath(portal string, isid [6]byte, config *Config, changed func()) *Path {
@@ -74,7 +74,7 @@ func (p *Path) serve(ctx context.Context, session *Session) {
 	p.config.note("%v", lost)
 	p.mu.Lock()
 	p.session = nil
-	if len(p.losses) < lossesRemembers {
+	if len(p.losses) < maxRecordedLosses {
 		p.losses = append(p.losses, *lost)
 	}
 	p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const tracerLooks = 10 * time.Millisecond
+const tracerInterval = 10 * time.Millisecond
 
 // HangThread stops one thread of the process, by its name, while the others continue; Undo resumes it. The process may end
 // meanwhile.
@@ -76,7 +76,7 @@ func hold(thread int, stands chan<- error, release <-chan struct{}) {
 				}
 			}
 			return
-		case <-time.After(tracerLooks):
+		case <-time.After(tracerInterval):
 		}
 		if got, err := unix.Wait4(thread, &status, unix.WALL|unix.WNOHANG, nil); err != nil || (got == thread && !status.Stopped()) {
 			<-release

@@ -63,11 +63,11 @@ func (p *Process) Start() error {
 	return nil
 }
 
-const lastWords = 25 // lines of the log
+const logTailLines = 25 // lines of the log
 
 func (p *Process) wait(command *exec.Cmd, done chan struct{}) {
 	_ = command.Wait() // the state has more information
-	last := p.LogTail(lastWords)
+	last := p.LogTail(logTailLines)
 	p.mu.Lock()
 	p.status = command.ProcessState.String()
 	if !p.killed {

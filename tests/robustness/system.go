@@ -51,7 +51,7 @@ type keeper struct {
 	over chan struct{}
 }
 
-const keeperLooks = 100 * time.Millisecond
+const keeperInterval = 100 * time.Millisecond
 
 func newKeeper(processes []*netns.Process, note noter) *keeper {
 	ctx, stop := context.WithCancel(context.Background())
@@ -61,7 +61,7 @@ func newKeeper(processes []*netns.Process, note noter) *keeper {
 	}
 	go func() {
 		defer close(k.over)
-		for netns.Wait(ctx, keeperLooks) == nil {
+		for netns.Wait(ctx, keeperInterval) == nil {
 			for p, held := range k.held {
 				if held.Load() || p.Running() {
 					continue

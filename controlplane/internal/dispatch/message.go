@@ -83,10 +83,10 @@ func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRe
 
 // keepAlive records in the store that the gateway is alive, at every heartbeat and any other message.
 func (g *gatewayStream) keepAlive(ctx context.Context) error {
-	if time.Since(g.keptAlive) < heartbeatInterval/2 {
+	if time.Since(g.lastKeepAlive) < heartbeatInterval/2 {
 		return nil
 	}
-	g.keptAlive = time.Now()
+	g.lastKeepAlive = time.Now()
 	return g.connection.KeepAlive(ctx)
 }
 

@@ -67,8 +67,8 @@ type gatewayStream struct {
 	applied  acknowledged
 	// version of the last update. Each update of a stream has a greater one, so that acknowledgements identify updates.
 	version uint64
-	// keptAlive is the time at which the connection was last kept alive.
-	keptAlive time.Time
+	// lastKeepAlive is the time at which the connection was last kept alive.
+	lastKeepAlive time.Time
 	// unstored: the store did not accept a message of the gateway. probed is the time of the last check whether it accepts writes
 	// again.
 	unstored bool

@@ -26,18 +26,18 @@ type queue struct {
 
 // The lists of ready keys, in order of priority.
 const (
-	// inHand: a gateway's health, or a report on a volume for which the gateway waits. A volume that has begun to change its
+	// urgent: a gateway's health, or a report on a volume for which the gateway waits. A volume that has begun to change its
 	// owner completes that before the next one begins.
-	inHand = iota
-	// inTurn has all other keys that may change the owner of a volume.
-	inTurn
-	// behind has keys that follow from many changes of volumes, so that one decision covers all of these.
-	behind
+	urgent = iota
+	// normal has all other keys that may change the owner of a volume.
+	normal
+	// background has keys that follow from many changes of volumes, so that one decision covers all of these.
+	background
 	priorities
 )
 
-// atMostPassed is the number of keys of other lists that may precede a ready key.
-const atMostPassed = 256
+// maxPassed is the number of keys of other lists that may precede a ready key.
+const maxPassed = 256
 
 type queued struct {
 	waiting, working, hurry bool
@@ -108,18 +108,18 @@ func (q *queue) line(e *queued) { q.ready[e.priority()] = append(q.ready[e.prior
 
 func (e *queued) priority() int {
 	if e.hurry {
-		return inHand
+		return urgent
 	}
 	if priority, known := priorityOfKind[e.key.Kind]; known {
 		return priority
 	}
-	return inTurn
+	return normal
 }
 
 // priorityOfKind has the kinds that are not decided in their turn: a gateway's health concerns all its volumes, and nothing waits
 // for the last three.
 var priorityOfKind = map[model.Kind]int{
-	model.KindGateway: inHand, model.KindTarget: behind, model.KindSnapshot: behind, model.KindHost: behind,
+	model.KindGateway: urgent, model.KindTarget: background, model.KindSnapshot: background, model.KindHost: background,
 }
 
 func (q *queue) ring() {
@@ -174,7 +174,7 @@ func (q *queue) takeDue(now time.Time) (decide.Key, time.Duration, bool) {
 func (q *queue) choose() int {
 	chosen := priorities
 	for list := range priorities {
-		if len(q.ready[list]) > 0 && (chosen == priorities || q.passed[list] >= atMostPassed) {
+		if len(q.ready[list]) > 0 && (chosen == priorities || q.passed[list] >= maxPassed) {
 			chosen = list
 		}
 	}

@@ -83,7 +83,7 @@ func TestKeysOfHigherPriorityDelayTheOthersForALimitedTime(t *testing.T) {
 	q.add(one, ofTarget)
 	waiting := map[decide.Key]bool{one: true, ofTarget: true}
 	for turn := 0; len(waiting) > 0; turn++ {
-		if turn > 2*(atMostPassed+1) {
+		if turn > 2*(maxPassed+1) {
 			t.Fatalf("after %d turns of others these are not given out: %v", turn, waiting)
 		}
 		q.hurry(two)

@@ -10,8 +10,8 @@ const (
 	// monitorsPerGateway is the number of gateways that monitor a gateway without a stream, besides those that share a path set
 	// with it.
 	monitorsPerGateway = 2
-	// maxLookedFor bounds the gateways that one gateway monitors in this way.
-	maxLookedFor = 64
+	// maxMonitored bounds the gateways that one gateway monitors in this way.
+	maxMonitored = 64
 )
 
 // PeersOf returns the peers of a gateway, by number: all gateways that share a path set with it, and some that have lost their
@@ -52,5 +52,5 @@ func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 		next, _ := slices.BinarySearch(present, number)
 		return (at-next+len(present))%len(present) >= monitorsPerGateway
 	})
-	return lost[:min(len(lost), maxLookedFor)]
+	return lost[:min(len(lost), maxMonitored)]
 }

@@ -48,7 +48,7 @@ func (w *World) startFromOldState(first string) {
 	w.trouble[first] = w.now
 	faulty := w.faulty
 	w.faulty = false
-	for range takeoverTurns {
+	for range takeoverRounds {
 		w.stepAll(w.leaders[len(w.leaders)-1])
 	}
 	w.faulty = faulty
@@ -70,8 +70,8 @@ func (w *World) startFromOldState(first string) {
 	w.connect(w.running[first])
 }
 
-// takeoverTurns are enough for the volumes of an ended gateway to find another owner.
-const takeoverTurns = 20
+// takeoverRounds are enough for the volumes of an ended gateway to find another owner.
+const takeoverRounds = 20
 
 // resume gives a starting gateway the volumes that, according to its former process's saved state, it owns. That state may be
 // outdated (DESIGN R3); the next message about a volume replaces it. Volumes in Ceph are excluded, because the control plane

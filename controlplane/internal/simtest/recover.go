@@ -28,7 +28,7 @@ func (w *World) Recover() {
 	if len(asleep) > 0 {
 		w.runWhileAsleep(l, asleep)
 	}
-	for quiet, turns := 0, 0; quiet < quietTurns && turns < maxTurns; turns++ {
+	for quiet, turns := 0, 0; quiet < quietRounds && turns < maxRounds; turns++ {
 		revision := w.store.revision
 		w.stepAll(l)
 		quiet++
@@ -56,7 +56,7 @@ func (w *World) reconnect(name string) {
 // runWhileAsleep runs the others while some processes sleep, until the sleeping ones are declared dead. Then these wake up, and
 // continue where they were before they receive anything.
 func (w *World) runWhileAsleep(l *leader, asleep []*process) {
-	for range sleepTurns {
+	for range sleepRounds {
 		w.now = w.now.Add(time.Second)
 		w.stepAll(l)
 	}
@@ -87,12 +87,12 @@ func (w *World) exchangeMessages(p *process) {
 	}
 }
 
-// sleepTurns are enough for a sleeping gateway to be declared dead and fenced, quietTurns for the longest wait, maxTurns for
+// sleepRounds are enough for a sleeping gateway to be declared dead and fenced, quietRounds for the longest wait, maxRounds for
 // anything to recover.
 const (
-	sleepTurns = 16
-	quietTurns = 16
-	maxTurns   = 600
+	sleepRounds = 16
+	quietRounds = 16
+	maxRounds   = 600
 )
 
 // stepAll is a round in which every process takes one step.

@@ -54,7 +54,7 @@ func (w *World) begin() {
 		return
 	}
 	w.faulty = false
-	for range beginTurns {
+	for range beginRounds {
 		w.stepAll(w.leaders[0])
 	}
 	if w.identity.chance(2) {
@@ -80,8 +80,8 @@ func (w *World) upgrade() {
 // pool returns the pool of a gateway's node.
 func (p *process) pool() string { return "pool-" + p.node[len("node-"):] }
 
-// beginTurns are enough for volumes to be made and to find owners.
-const beginTurns = 20
+// beginRounds are enough for volumes to be made and to find owners.
+const beginRounds = 20
 
 // stepOfIdentity makes one of these events happen.
 func (w *World) stepOfIdentity() {

@@ -28,7 +28,7 @@ func (w *World) LoseAllButOne() {
 		}
 	}
 	l := w.leaders[len(w.leaders)-1]
-	for range maxTurns {
+	for range maxRounds {
 		w.stepAll(l)
 		w.now = w.now.Add(time.Second)
 		if len(w.unserved(survivor)) == 0 {

@@ -37,7 +37,7 @@ type groups struct {
 	patience time.Duration
 	mutex    sync.Mutex
 	waiting  []*member
-	flying   int
+	inFlight int
 }
 
 // member is a transaction, and the channel on which its caller waits for the outcome.
@@ -45,7 +45,7 @@ type member struct {
 	ctx      context.Context
 	compares []clientv3.Cmp
 	writes   []clientv3.Op
-	landed   chan outcome
+	done     chan outcome
 }
 
 type outcome struct {
@@ -57,13 +57,13 @@ type outcome struct {
 // commit is Txn(ctx).If(compares...).Then(writes...).Commit(). A caller whose context ends does not know the outcome, as with any
 // request to etcd.
 func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []clientv3.Op) (int64, bool, error) {
-	m := &member{ctx: ctx, compares: compares, writes: writes, landed: make(chan outcome, 1)}
+	m := &member{ctx: ctx, compares: compares, writes: writes, done: make(chan outcome, 1)}
 	g.mutex.Lock()
 	g.waiting = append(g.waiting, m)
 	g.depart()
 	g.mutex.Unlock()
 	select {
-	case o := <-m.landed:
+	case o := <-m.done:
 		return o.revision, o.succeeded, o.err
 	case <-ctx.Done():
 		g.mutex.Lock()
@@ -75,9 +75,9 @@ func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []c
 
 // depart sends groups while more may be in flight. The caller holds the mutex.
 func (g *groups) depart() {
-	for len(g.waiting) > 0 && g.flying < groupsAtOnce {
+	for len(g.waiting) > 0 && g.inFlight < groupsAtOnce {
 		group := g.nextGroup()
-		g.flying++
+		g.inFlight++
 		go g.commitGroup(group)
 	}
 }
@@ -130,7 +130,7 @@ func (g *groups) commitGroup(group []*member) {
 	land := sync.OnceFunc(func() {
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
-		g.flying--
+		g.inFlight--
 		g.depart()
 	})
 	defer land()
@@ -143,10 +143,10 @@ func (g *groups) commitGroup(group []*member) {
 	for _, m := range group {
 		done, err := g.client.Txn(ctx).If(m.compares...).Then(m.writes...).Commit()
 		if err != nil {
-			m.landed <- outcome{err: err}
+			m.done <- outcome{err: err}
 			continue
 		}
-		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Succeeded}
+		m.done <- outcome{revision: done.Header.Revision, succeeded: done.Succeeded}
 	}
 }
 
@@ -166,10 +166,10 @@ func (g *groups) commitTogether(ctx context.Context, group []*member) bool {
 	}
 	for i, m := range group {
 		if err != nil {
-			m.landed <- outcome{err: err}
+			m.done <- outcome{err: err}
 			continue
 		}
-		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Responses[i].GetResponseTxn().GetSucceeded()}
+		m.done <- outcome{revision: done.Header.Revision, succeeded: done.Responses[i].GetResponseTxn().GetSucceeded()}
 	}
 	return true
 }

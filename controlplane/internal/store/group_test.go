@@ -201,7 +201,7 @@ func TestAnUnansweredGroupDelaysLaterOnesForALimitedTime(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	once(t, func() bool { g.mutex.Lock(); defer g.mutex.Unlock(); return g.flying == 0 })
+	once(t, func() bool { g.mutex.Lock(); defer g.mutex.Unlock(); return g.inFlight == 0 })
 }
 
 func TestATransactionThatEndsWhileItWaitsChangesNothing(t *testing.T) {

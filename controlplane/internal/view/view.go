@@ -62,8 +62,8 @@ func (c *Cache) Run(ctx context.Context) error {
 // Ready is closed once the cache has all objects of every kind.
 func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
-// askEvery is the interval at which WaitFor requests the progress of the watches.
-const askEvery = 50 * time.Millisecond
+// progressInterval is the interval at which WaitFor requests the progress of the watches.
+const progressInterval = 50 * time.Millisecond
 
 // WaitFor returns once the cache contains everything that was stored up to a version. A caller that decides for a client that may
 // already have seen that version needs this: else it would decide on older data than the client has. It fails if the context
@@ -82,7 +82,7 @@ func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the watches have told %d of %d: %w", reached, version, ctx.Err())
-		case <-time.After(askEvery):
+		case <-time.After(progressInterval):
 		}
 	}
 }

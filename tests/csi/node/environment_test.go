@@ -29,7 +29,7 @@ const (
 	portals  = 4 // of two gateways on two fabrics
 )
 
-var the struct {
+var env struct {
 	controller csi.ControllerClient
 	node       csi.NodeClient
 	nodeID     string
@@ -47,10 +47,10 @@ func TestMain(m *testing.M) {
 	controller := start("controller", exec.Command(home+"/sluice-csi", "--mode", "controller", "--endpoint", socket("controller"),
 		"--server", os.Getenv("SLUICE_API"), "--tls-ca", home+"/ca.crt", "--tls-cert", home+"/csi.crt", "--tls-key", home+"/csi.key",
 		"--chap-key-file", sockets+"/chap.key"))
-	the.controller = csi.NewControllerClient(dial("controller"))
+	env.controller = csi.NewControllerClient(dial("controller"))
 	startNode()
 	code := m.Run()
-	stop(the.process)
+	stop(env.process)
 	stop(controller)
 	if code != 0 {
 		for _, log := range []string{"node", "controller"} {
@@ -87,13 +87,13 @@ func stop(command *exec.Cmd) {
 
 // startNode starts the node plugin as in a container: with its own mounts, network and IPC, and the machine's / mounted.
 func startNode() {
-	the.process = start("node", exec.Command("unshare", "--mount", "--propagation", "slave", "--net", "--ipc", "bash", "-c",
+	env.process = start("node", exec.Command("unshare", "--mount", "--propagation", "slave", "--net", "--ipc", "bash", "-c",
 		`mount --rbind / "$0" && exec "$@"`, machine, home+"/sluice-csi", "--mode", "node", "--endpoint", socket("node"),
 		"--node-id", "guest", "--host-root", machine, "--state-dir", state, "--log-level", "debug"))
-	the.node = csi.NewNodeClient(dial("node"))
-	info, err := the.node.NodeGetInfo(context.Background(), &csi.NodeGetInfoRequest{})
+	env.node = csi.NewNodeClient(dial("node"))
+	info, err := env.node.NodeGetInfo(context.Background(), &csi.NodeGetInfoRequest{})
 	must(err)
-	the.nodeID = info.GetNodeId()
+	env.nodeID = info.GetNodeId()
 }
 
 func dial(mode string) *grpc.ClientConn {

@@ -178,7 +178,7 @@ func TestAPluginThatWasKilledTakesBackWhatItStaged(t *testing.T) {
 	v.attach()
 	v.mount()
 	write(t, filepath.Join(v.target, "file"), data)
-	stop(the.process)
+	stop(env.process)
 	startNode()
 	holds(t, filepath.Join(v.target, "file"), data)
 	v.unmount()

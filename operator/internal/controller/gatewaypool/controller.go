@@ -154,8 +154,8 @@ func missingGateways(r *v1alpha1.GatewayPool) error {
 	return nil
 }
 
-// goingAgain is the interval for targets that are being deleted, because no watch reports them here.
-const goingAgain = time.Second
+// deletionPollInterval is the interval for targets that are being deleted, because no watch reports them here.
+const deletionPollInterval = time.Second
 
 // deleteGateways deletes the pool's gateways, unless a target still needs them.
 func (p *pools) deleteGateways(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
@@ -208,7 +208,7 @@ func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) erro
 		}
 	}
 	if len(all) > 0 {
-		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: goingAgain,
+		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: deletionPollInterval,
 			Message: fmt.Sprintf("%d targets that the CSI driver kept are being deleted", len(all))}
 	}
 	return leftovers.ReleaseHosts(ctx, p.hosts)

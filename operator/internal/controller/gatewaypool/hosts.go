@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 )
 
-// lookForHosts is the interval at which sessions are read while a pool waits for hosts, because no watch reports them.
-const lookForHosts = 4 * time.Second
+// hostsPollInterval is the interval at which sessions are read while a pool waits for hosts, because no watch reports them.
+const hostsPollInterval = 4 * time.Second
 
 // named bounds the hosts that a message names.
 const named = 5
@@ -119,7 +119,7 @@ func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *s
 	if until := w.until(alone); len(alone) > 0 && now.Before(until) {
 		p.progress(r, "WaitsForHosts", fmt.Sprintf("%s waits, until %s at most, for hosts that have no path by another gateway "+
 			"yet: %s. (rollout.ignoreRedundancy goes on at once)", next.why, until.UTC().Format(time.RFC3339), list(alone)))
-		return &mirror.RequeueAfter{Wait: lookForHosts}
+		return &mirror.RequeueAfter{Wait: hostsPollInterval}
 	}
 	message := next.why
 	if len(alone) > 0 {

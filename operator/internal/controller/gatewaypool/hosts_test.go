@@ -330,7 +330,7 @@ func TestABlockedRolloutIsCheckedAgainWithinSeconds(t *testing.T) {
 	o.lacking = true
 	taken, _, err := o.look()
 	var problem *mirror.Problem
-	if taken || !errors.As(err, &problem) || problem.Reason != "RolloutBlocked" || problem.Wait != lookForHosts {
+	if taken || !errors.As(err, &problem) || problem.Reason != "RolloutBlocked" || problem.Wait != hostsPollInterval {
 		t.Errorf("taken %v, %+v", taken, err)
 	}
 }

@@ -58,7 +58,7 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		p.keepWait(r, before.expired(time.Now()))
 		// The pool is reconciled soon again, because no watch reports targets here, and their state may change at any time.
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
-			Progressing: "WaitsForRedundancy", Wait: lookForHosts}
+			Progressing: "WaitsForRedundancy", Wait: hostsPollInterval}
 	}
 	stranded, err := p.stranded(ctx, r, gateways)
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Service) setFree(ctx context.Context, targets []*pb.Target, volume *pb.
 		}
 		_, err := s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, _ int) error {
 			if target.GetMeta().GetDeleteTime() == nil {
-				target.Meta.Labels[labelShares] = nobodys
+				target.Meta.Labels[labelShares] = noVolume
 			}
 			return nil
 		})

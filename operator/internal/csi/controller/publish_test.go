@@ -243,7 +243,7 @@ func TestUnpublishingFromAllNodesTakesTheVolumeOutOfItsTarget(t *testing.T) {
 	p.host("n2", "iqn.elsewhere")
 	p.unpublish(t, "v", "")
 	p.gone(t, "csi.shared.v")
-	if shares := p.targets["csi.shared.v"].GetMeta().GetLabels()[labelShares]; shares != nobodys || len(p.to("v"))+len(p.hosts) > 0 {
+	if shares := p.targets["csi.shared.v"].GetMeta().GetLabels()[labelShares]; shares != noVolume || len(p.to("v"))+len(p.hosts) > 0 {
 		t.Errorf("the target is for volume %s, which is published to %v; Hosts left: %d", shares, p.to("v"), len(p.hosts))
 	}
 }

@@ -166,7 +166,7 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 		}
 		return mine[0], nil
 	}
-	free, err := s.sharedBy(ctx, nobodys)
+	free, err := s.sharedBy(ctx, noVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 // being assigned: its last volume has just left, and its status changes after that.
 func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) (*pb.Target, error) {
 	for range casTries {
-		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != nobodys {
+		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != noVolume {
 			return nil, nil
 		}
 		target.Meta.Labels[labelShares] = volume
@@ -211,7 +211,7 @@ func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) 
 	return nil, nil
 }
 
-// sharedBy returns the targets for one volume that several nodes use; nobodys: those that wait for one.
+// sharedBy returns the targets for one volume that several nodes use; noVolume: those that wait for one.
 func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, error) {
 	labels := map[string]string{labelMadeBy: madeBy, labelShares: volume}
 	all, err := client.Collect(client.All(ctx, s.targets.ListTargets, &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: labels}},

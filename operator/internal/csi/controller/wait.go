@@ -10,8 +10,8 @@ import (
 
 // Bounds of the waits for the control plane.
 const (
-	askAgainFirst = 50 * time.Millisecond
-	askAgainLast  = time.Second
+	pollFirst = 50 * time.Millisecond
+	pollLast  = time.Second
 	// waitBound applies if the caller set no time limit.
 	waitBound = 2 * time.Minute
 )
@@ -21,7 +21,7 @@ const (
 func wait(ctx context.Context, check func(ctx context.Context) (missing string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, waitBound)
 	defer cancel()
-	for pause := askAgainFirst; ; pause = min(2*pause, askAgainLast) {
+	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
 		missing, err := check(ctx)
 		if ctx.Err() == nil && (err != nil || missing == "") {
 			return clientError(err)

@@ -76,9 +76,9 @@ const (
 	// patience bounds the duration of a command, regardless of its caller, so that a command that hangs in the kernel does not
 	// block a call permanently.
 	patience = 2 * time.Minute
-	// lastWords is the time to wait for the output of a killed command.
-	lastWords = time.Second
-	maxSaid   = 2000
+	// outputWait is the time to wait for the output of a killed command.
+	outputWait = time.Second
+	maxOutput  = 2000
 )
 
 // Machine is the real machine.
@@ -161,7 +161,7 @@ func (m Machine) Run(ctx context.Context, command Command) (string, error) {
 		process.Env = []string{searched, "LC_ALL=C"}
 		process.Dir = "/"
 		process.Stdout, process.Stderr = &output, &output
-		process.WaitDelay = lastWords
+		process.WaitDelay = outputWait
 		return process.Run()
 	})
 	slog.DebugContext(ctx, "ran", "command", command.String(), "took", time.Since(begun).Round(time.Millisecond), "problem", err)
@@ -174,7 +174,7 @@ func (m Machine) Run(ctx context.Context, command Command) (string, error) {
 		failed.Status = exit.ExitCode()
 	}
 	if text := strings.TrimSpace(output.String()); text != "" {
-		failed.Said = text[max(0, len(text)-maxSaid):]
+		failed.Said = text[max(0, len(text)-maxOutput):]
 	}
 	if ctx.Err() != nil {
 		failed.Said = "not done in time; " + failed.Said

@@ -11,10 +11,10 @@ import (
 // Bounds of the search for new portals.
 const (
 	// A target is checked every minute to minute and a half, at random, so that nodes that started together do not ask together.
-	lookEvery  = time.Minute
-	lookJitter = 30 * time.Second
-	// lookGap is the minimum time between two checks of a target, regardless of the number of calls that ask for one.
-	lookGap = 10 * time.Second
+	checkInterval = time.Minute
+	checkJitter   = 30 * time.Second
+	// minCheckInterval is the minimum time between two checks of a target, regardless of the number of calls that ask for one.
+	minCheckInterval = 10 * time.Second
 	// A portal that refuses a login is not tried for a minute, then for twice as long each time.
 	firstRest   = time.Minute
 	longestRest = 32 * time.Minute
@@ -74,7 +74,7 @@ func (s *Service) Keep(ctx context.Context) {
 		case <-ctx.Done():
 		case iqn := <-s.asked:
 			if entry := watched[iqn]; entry != nil {
-				entry.due = earlier(entry.due, entry.checkedAt.Add(lookGap))
+				entry.due = earlier(entry.due, entry.checkedAt.Add(minCheckInterval))
 			}
 		case <-timer.C:
 		}
@@ -94,7 +94,7 @@ func earlier(a, b time.Time) time.Time {
 
 // round checks the targets that are due, and returns the time at which the next one is.
 func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Time {
-	next := time.Now().Add(lookEvery)
+	next := time.Now().Add(checkInterval)
 	volumes, err := s.volumesOf()
 	if err != nil {
 		slog.WarnContext(ctx, "not all that is staged is known", "problem", err)
@@ -107,7 +107,7 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 	for iqn := range volumes {
 		entry := watched[iqn]
 		if entry == nil {
-			entry = &watch{checkedAt: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
+			entry = &watch{checkedAt: time.Now(), due: time.Now().Add(rand.N(checkInterval)), refusals: map[string]refusal{}}
 			watched[iqn] = entry
 		}
 		if !entry.due.After(time.Now()) && ctx.Err() == nil {
@@ -115,7 +115,7 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 				slog.WarnContext(ctx, "portals that came later", "target", iqn, "problem", err)
 			}
 			entry.checkedAt = time.Now()
-			entry.due = entry.checkedAt.Add(lookEvery + rand.N(lookJitter))
+			entry.due = entry.checkedAt.Add(checkInterval + rand.N(checkJitter))
 		}
 		next = earlier(next, entry.due)
 	}

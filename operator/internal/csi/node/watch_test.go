@@ -45,14 +45,14 @@ func stagedEarly(t *testing.T, secrets map[string]string) (*machine, *volume) {
 }
 
 // aLook is the longest time until Keep has checked a target.
-const aLook = lookEvery + lookJitter + time.Second
+const aLook = checkInterval + checkJitter + time.Second
 
 // afterALook waits for a regular check of Keep. The next one follows after a minute at the earliest, unless a call asks for it.
 func afterALook(m *machine) {
 	for before := len(m.commands("sendtargets")); len(m.commands("sendtargets")) == before; {
 		time.Sleep(time.Second)
 	}
-	time.Sleep(lookGap + time.Second)
+	time.Sleep(minCheckInterval + time.Second)
 }
 
 func TestALaterPortalBecomesAPathOfStagedVolumes(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAPortalThatRefusesIsTriedLessAndLessAndLogsInWhenItLets(t *testing.T) {
 			t.Errorf("%d tries in %s", tries, long)
 		}
 		asked := len(m.commands("sendtargets"))
-		if most, least := int(long/lookEvery)+2, int(long/(lookEvery+lookJitter))-2; asked > most || asked < least {
+		if most, least := int(long/checkInterval)+2, int(long/(checkInterval+checkJitter))-2; asked > most || asked < least {
 			t.Errorf("asked %d times in %s", asked, long)
 		}
 		if elsewhere := m.commands("sendtargets -p " + two); len(elsewhere) > 0 {
@@ -134,12 +134,12 @@ func TestCallsForAVolumeHaveItsTargetLookedAtSoonButNotOften(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(lookGap + 2*time.Second)
+		time.Sleep(minCheckInterval + 2*time.Second)
 		if have := m.glob("class/iscsi_session/*"); len(have) != 2 {
 			t.Errorf("sessions soon after the call: %v", have)
 		}
 		if asked := len(m.commands("sendtargets")) - before; asked > 2 || most != 1 {
-			t.Errorf("asked %d times in %s, %d at a time", asked, lookGap, most)
+			t.Errorf("asked %d times in %s, %d at a time", asked, minCheckInterval, most)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestAStageThatLogsInAtALaterPortalGivesThePathToTheOthersOfTheTarget(t *tes
 		if err := second.stage(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lookGap + time.Second)
+		time.Sleep(minCheckInterval + time.Second)
 		if paths := m.glob("block/dm-*/slaves/*"); len(paths) != 4 {
 			t.Errorf("paths of two volumes: %v", paths)
 		}
