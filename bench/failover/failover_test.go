@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func TestTheStallIsTheLongestGapThatEndsAfterTheFault(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCalmIsNotWhileAnOperationIsMissing(t *testing.T) {
 		defer close(done)
 		for ctx.Err() == nil {
 			acknowledge()
-			_ = world.Wait(ctx, calm/40)
+			_ = netns.Wait(ctx, calm/40)
 		}
 	}()
 	if err := p.untilCalm(ctx, began, calm); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/bench/records"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // settings of a run.
@@ -67,7 +67,7 @@ func run(s settings, also string) (err error) {
 	if s.watched < 1 {
 		return fmt.Errorf("-watched %d: at least one LUN is watched", s.watched)
 	}
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		return fmt.Errorf("this needs namespaces: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -82,7 +82,7 @@ func run(s settings, also string) (err error) {
 	}
 	// A failed run reports its measurements.
 	defer func() { err = errors.Join(err, file.Report(s.out, name), file.Close()) }()
-	if err := errors.Join(file.Facts(map[string]any{"storage": storage}), elsewhere(also, file)); err != nil {
+	if err := errors.Join(file.Facts(map[string]any{"storage": storage}), addRecords(also, file)); err != nil {
 		return err
 	}
 	for i, luns := range all {
@@ -97,8 +97,8 @@ func run(s settings, also string) (err error) {
 	return nil
 }
 
-// elsewhere adds the records of a file, if one is named, to this run's.
-func elsewhere(path string, to *records.File) error {
+// addRecords adds the records of a file, if one is named, to this run's.
+func addRecords(path string, to *records.File) error {
 	if path == "" {
 		return nil
 	}

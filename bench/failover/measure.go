@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -31,7 +31,7 @@ type bench struct {
 	settings
 	*cluster.Cluster
 	luns    int
-	host    *host.Multipath
+	host    *initiator.Multipath
 	watched []uint16
 	owners  *cluster.Owners
 	deaths  []time.Time // the last deadNodes of them
@@ -84,7 +84,7 @@ func measure(ctx context.Context, s settings, luns int, times counts, report fun
 	}
 	fmt.Printf("%d LUNs are made and owned after %.1f s\n", luns, time.Since(began).Seconds())
 	b.owners = made.FollowOwners(ctx)
-	b.host = host.Open(host.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
+	b.host = initiator.Open(initiator.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
 		LUNs: b.watched, ResetWait: s.resetWait, SilenceLimit: silenceLimit, ReconnectDelay: 50 * time.Millisecond})
 	defer b.host.Close()
 	if err := b.faults(ctx, times); err != nil {
@@ -98,9 +98,9 @@ func (b *bench) faults(ctx context.Context, times counts) error {
 		kind  string
 		count int
 		fault fault
-	}{{kill, times.kills, b.kill}, {move, times.moves, b.move}, {nodeLoss, times.losses, b.cut}} {
+	}{{kill, times.kills, b.kill}, {move, times.moves, b.move}, {nodeLoss, times.losses, b.cutLinks}} {
 		for i := range step.count {
-			r, err := b.one(ctx, step.kind, step.fault)
+			r, err := b.runFault(ctx, step.kind, step.fault)
 			if err != nil {
 				return fmt.Errorf("%s %d: %w", step.kind, i+1, err)
 			}
@@ -117,9 +117,9 @@ func (b *bench) faults(ctx context.Context, times counts) error {
 // fault affects the owner of LUN 0. It returns a function that restores the cluster, which may be nil.
 type fault func(ctx context.Context, owner int) (mend func() error, err error)
 
-// whole waits until no effect of earlier faults remains: all gateways serve and have their share of the LUNs again, all LUNs have
-// owners, and all paths are up.
-func (b *bench) whole(ctx context.Context) error {
+// awaitRecovery waits until no effect of earlier faults remains: all gateways serve and have their share of the LUNs again, all
+// LUNs have owners, and all paths are up.
+func (b *bench) awaitRecovery(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	if err := b.WaitReady(ctx); err != nil {
@@ -137,9 +137,9 @@ func (b *bench) whole(ctx context.Context) error {
 	return b.host.WaitPaths(ctx, len(b.host.Paths))
 }
 
-// one executes one fault, and waits until I/O of all affected LUNs continues and is calm.
-func (b *bench) one(ctx context.Context, kind string, fault fault) (record, error) {
-	if err := b.whole(ctx); err != nil {
+// runFault executes one fault, and waits until I/O of all affected LUNs continues and is calm.
+func (b *bench) runFault(ctx context.Context, kind string, fault fault) (record, error) {
+	if err := b.awaitRecovery(ctx); err != nil {
 		return record{}, err
 	}
 	if err := b.mayDie(ctx, kind); err != nil {
@@ -152,11 +152,11 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	stop := watch(ctx, probes)
 	defer stop()
 	undisturbed := b.usage()
-	if err := world.Wait(ctx, b.calm); err != nil {
+	if err := netns.Wait(ctx, b.calm); err != nil {
 		return record{}, err
 	}
 	calm := b.usage().since(undisturbed)
-	owner, struck, err := b.struck(ctx, kind)
+	owner, struck, err := b.affectedVolumes(ctx, kind)
 	if err != nil {
 		return record{}, err
 	}
@@ -194,7 +194,7 @@ func (b *bench) mayDie(ctx context.Context, kind string) error {
 		return nil
 	}
 	if len(b.deaths) == deadNodes {
-		if err := world.Wait(ctx, time.Until(b.deaths[0].Add(deathWindow))); err != nil {
+		if err := netns.Wait(ctx, time.Until(b.deaths[0].Add(deathWindow))); err != nil {
 			return err
 		}
 		b.deaths = b.deaths[1:]
@@ -204,8 +204,8 @@ func (b *bench) mayDie(ctx context.Context, kind string) error {
 	return nil
 }
 
-// struck returns the owner of LUN 0, and the volumes that the fault will affect: all that it owns, or only that one.
-func (b *bench) struck(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
+// affectedVolumes returns the owner of LUN 0, and the volumes that the fault will affect: all that it owns, or only that one.
+func (b *bench) affectedVolumes(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
 	owner, err := b.Owner(ctx, 0)
 	if err != nil {
 		return 0, nil, err
@@ -250,8 +250,8 @@ func summary(kind string, luns int, began, last time.Time, struck map[string]clu
 func takeovers(now, struck map[string]cluster.Ownership, began time.Time) []float64 {
 	var all []float64
 	for name := range struck {
-		if is := now[name]; is.FenceBegan.After(began) {
-			all = append(all, is.Heard.Sub(is.FenceBegan).Seconds())
+		if ownership := now[name]; ownership.FenceBegan.After(began) {
+			all = append(all, ownership.Heard.Sub(ownership.FenceBegan).Seconds())
 		}
 	}
 	slices.Sort(all)
@@ -266,9 +266,9 @@ func (b *bench) move(ctx context.Context, owner int) (func() error, error) {
 	return nil, b.Move(ctx, 0, (owner+1)%gateways)
 }
 
-// cut cuts every link of the owner's node. When the links are restored, it starts the gateway again if necessary, because the
+// cutLinks cuts every link of the owner's node. When the links are restored, it starts the gateway again if necessary, because the
 // gateway that took over may have killed it (DESIGN R2, local).
-func (b *bench) cut(_ context.Context, owner int) (func() error, error) {
+func (b *bench) cutLinks(_ context.Context, owner int) (func() error, error) {
 	var undo []func() error
 	var failed error
 	for _, fabric := range b.Network.Fabrics {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // probe keeps a few operations on one LUN in flight, and records when each was acknowledged.
 type probe struct {
-	host *host.Multipath
+	host *initiator.Multipath
 	lun  uint16
 	mu   sync.Mutex
 	// acknowledged operations in order, each with its duration.
@@ -42,20 +42,20 @@ func (p *probe) run(ctx context.Context, clients int) {
 		all.Go(func() {
 			data := make([]byte, blockSize)
 			for count := 0; ctx.Err() == nil; count++ {
-				command := host.Read(p.lun, uint64(8*i), 1, blockSize)
+				command := initiator.Read(p.lun, uint64(8*i), 1, blockSize)
 				if i%2 == 0 {
 					data[0], data[1] = byte(count), byte(count>>8)
-					command = host.Write(p.lun, uint64(8*i), data, blockSize)
+					command = initiator.Write(p.lun, uint64(8*i), data, blockSize)
 				}
-				p.one(ctx, command)
-				_ = world.Wait(ctx, think) // the loop checks ctx
+				p.sendCommand(ctx, command)
+				_ = netns.Wait(ctx, think) // the loop checks ctx
 			}
 		})
 	}
 	all.Wait()
 }
 
-func (p *probe) one(ctx context.Context, command host.Command) {
+func (p *probe) sendCommand(ctx context.Context, command initiator.Command) {
 	limited, cancel := context.WithTimeout(ctx, faultTime)
 	defer cancel()
 	began := time.Now()
@@ -65,7 +65,7 @@ func (p *probe) one(ctx context.Context, command host.Command) {
 	defer p.mu.Unlock()
 	p.retries += result.Retries
 	switch {
-	case result.Outcome == host.OK:
+	case result.Outcome == initiator.OK:
 		p.acknowledged = append(p.acknowledged, acknowledged{now, now.Sub(began)})
 	case ctx.Err() == nil:
 		if p.errors == 0 { // the first one explains the others
@@ -81,7 +81,7 @@ func (p *probe) one(ctx context.Context, command host.Command) {
 func (p *probe) untilCalm(ctx context.Context, began time.Time, calm time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, faultTime)
 	defer cancel()
-	return world.Until(ctx, func() error {
+	return netns.Until(ctx, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := time.Now()

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"sluice.dev/sluice/bench/records"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // settings of a run.
@@ -59,7 +59,7 @@ func run(s settings) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		return fmt.Errorf("this needs namespaces: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

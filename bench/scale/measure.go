@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -33,7 +33,7 @@ type scale struct {
 	*cluster.Cluster
 	owners   *cluster.Owners
 	figures  *figures
-	sessions []*host.Session
+	sessions []*initiator.Session
 }
 
 // measure fills a cluster and then kills its gateways. It returns the measurements even with an error.
@@ -75,7 +75,7 @@ func (s *scale) start(ctx context.Context) error {
 	if err := s.WaitReady(ctx); err != nil {
 		return err
 	}
-	return s.weigh(empty, 1)
+	return s.sumMemory(empty, 1)
 }
 
 func (s *scale) fill(ctx context.Context) error {
@@ -93,8 +93,8 @@ func (s *scale) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = world.Until(ctx, func() error {
-			_, err := session.Good(ctx, host.TestUnitReady(uint16(s.luns-1)))
+		err = netns.Until(ctx, func() error {
+			_, err := session.Good(ctx, initiator.TestUnitReady(uint16(s.luns-1)))
 			return err
 		})
 		session.LogOut()
@@ -104,25 +104,25 @@ func (s *scale) fill(ctx context.Context) error {
 	}
 	s.figures.Made = time.Since(began).Seconds()
 	fmt.Printf("%d LUNs are made, owned and exported after %.1f s\n", s.luns, s.figures.Made)
-	return s.weigh(full, s.luns)
+	return s.sumMemory(full, s.luns)
 }
 
 // session opens session number n of a portal.
-func (s *scale) session(ctx context.Context, portal string, n, of int) (*host.Session, error) {
-	return host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
+func (s *scale) session(ctx context.Context, portal string, n, of int) (*initiator.Session, error) {
+	return initiator.Login(ctx, initiator.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
 		Initiator: fmt.Sprintf("%s%d", cluster.Initiator, 1+n%cluster.MaxHosts),
 		ISID:      [6]byte{0x80, 0, byte(of), 0, byte(n >> 8), byte(n)}, PingAfter: pingAfter, SilenceLimit: silenceLimit})
 }
 
 func (s *scale) logIn(ctx context.Context) error {
 	began := time.Now()
-	s.sessions = make([]*host.Session, s.settings.sessions)
+	s.sessions = make([]*initiator.Session, s.settings.sessions)
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	s.figures.Login = time.Since(began).Seconds()
 	fmt.Printf("%d sessions are logged in after %.1f s\n", s.settings.sessions, s.figures.Login)
-	return s.weigh(loggedIn, s.luns)
+	return s.sumMemory(loggedIn, s.luns)
 }
 
 // connect logs in the sessions that are missing or lost.
@@ -149,8 +149,8 @@ func (s *scale) use(ctx context.Context) error {
 	}
 	err := s.each(func(i int) error {
 		for k := range min(usedLUNs, s.luns) {
-			err := world.Until(ctx, func() error { // a LUN may be moving to another owner
-				_, err := s.sessions[i].Good(ctx, host.TestUnitReady(uint16((i*usedLUNs+k)%s.luns)))
+			err := netns.Until(ctx, func() error { // a LUN may be moving to another owner
+				_, err := s.sessions[i].Good(ctx, initiator.TestUnitReady(uint16((i*usedLUNs+k)%s.luns)))
 				return err
 			})
 			if err != nil {
@@ -162,7 +162,7 @@ func (s *scale) use(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.weigh(used, s.luns)
+	return s.sumMemory(used, s.luns)
 }
 
 // each calls do for every session, several at a time, and returns all errors.
@@ -233,7 +233,7 @@ func (s *scale) kill(ctx context.Context, gateway int) (death, error) {
 		return d, err
 	}
 	portal := s.Portals(gateway)[0]
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		connection, err := net.DialTimeout("tcp", portal, time.Second)
 		if err == nil {
 			_ = connection.Close() // only the connection itself matters
@@ -248,16 +248,16 @@ func (s *scale) kill(ctx context.Context, gateway int) (death, error) {
 		return d, err
 	}
 	defer session.Reset()
-	err = world.Until(ctx, func() error {
-		_, err := session.Good(ctx, host.TestUnitReady(uint16(s.luns-1)))
+	err = netns.Until(ctx, func() error {
+		_, err := session.Good(ctx, initiator.TestUnitReady(uint16(s.luns-1)))
 		return err
 	})
 	d.FirstAnswer = time.Since(began).Seconds()
 	return d, err
 }
 
-// weigh sums the gateways' memory.
-func (s *scale) weigh(stage string, luns int) error {
+// sumMemory sums the gateways' memory.
+func (s *scale) sumMemory(stage string, luns int) error {
 	m := memory{What: "memory", Stage: stage, Gateways: s.gateways, LUNs: luns}
 	for _, session := range s.sessions {
 		if session == nil {
@@ -269,7 +269,7 @@ func (s *scale) weigh(stage string, luns int) error {
 		m.Sessions++
 	}
 	for _, gateway := range s.Gateways {
-		rss, pss, err := rig.Resident(gateway.Pid())
+		rss, pss, err := harness.Resident(gateway.Pid())
 		if err != nil {
 			return fmt.Errorf("%s: %w", gateway.Name, err)
 		}

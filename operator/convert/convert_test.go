@@ -149,7 +149,7 @@ func TestSecretsAreReadOfTheNamespaceWithTheDefaultKey(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPICouldNotSeeIsRefused(t *testing.T) {
+func TestInvalidResourcesAreRefusedBeforeTheAPI(t *testing.T) {
 	for text, word := range map[string]string{
 		`{"kind":"Volume","metadata":{"name":"a"},"spec":{"pool":"p","size":"1Gi","reclaimPolicy":"Keep"}}`:     "Delete, Retain, Trash",
 		`{"kind":"Volume","metadata":{"name":"a"},"spec":{"pool":"p","size":"1Gi","writeCache":"On"}}`:          "Disabled, Enabled",

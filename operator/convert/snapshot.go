@@ -31,7 +31,7 @@ func ShowSnapshot(r *v1alpha1.Snapshot, have *pb.Snapshot) {
 	}
 }
 
-func snapshotOf(have *pb.Snapshot, at place) *v1alpha1.Snapshot {
+func snapshotOf(have *pb.Snapshot, at resourceKey) *v1alpha1.Snapshot {
 	r := &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{Volume: at.relative(have.GetSpec().GetVolume()),
 		ReclaimPolicy: v1alpha1.ReclaimPolicy(Word(have.GetSpec().GetReclaimPolicy()))}}
 	ShowSnapshot(r, have)

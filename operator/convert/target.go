@@ -46,7 +46,7 @@ func ShowTarget(r *v1alpha1.Target, have *pb.Target) {
 	r.Status.Portals = strings.Join(addresses, ",")
 }
 
-func targetOf(have *pb.Target, at place) *v1alpha1.Target {
+func targetOf(have *pb.Target, at resourceKey) *v1alpha1.Target {
 	spec := have.GetSpec()
 	r := &v1alpha1.Target{Spec: v1alpha1.TargetSpec{IQN: spec.GetIqn(), GatewayPool: spec.GetGatewayPool(), Paths: spec.GetPaths()}}
 	for _, lun := range spec.GetLuns() {

@@ -69,7 +69,7 @@ func ShowVolume(r *v1alpha1.Volume, have *pb.Volume) {
 	}
 }
 
-func volumeOf(have *pb.Volume, at place) *v1alpha1.Volume {
+func volumeOf(have *pb.Volume, at resourceKey) *v1alpha1.Volume {
 	spec := have.GetSpec()
 	r := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{
 		Pool: spec.GetPool(), Size: *resource.NewQuantity(spec.GetSizeBytes(), resource.BinarySI), BlockSize: spec.GetBlockSize(),

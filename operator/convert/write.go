@@ -67,26 +67,26 @@ func prune(fields map[string]any) {
 	}
 }
 
-// place is an object's namespace and name as a resource.
-type place struct{ types.NamespacedName }
+// resourceKey is an object's namespace and name as a resource.
+type resourceKey struct{ types.NamespacedName }
 
 // placeOf returns the resource from which the operator made an object, if it did and the object refers only to others of that
 // namespace. Any other object has its complete name and no namespace, so that it keeps its name when it is read.
-func placeOf(meta *pb.ObjectMeta, references []string) place {
+func placeOf(meta *pb.ObjectMeta, references []string) resourceKey {
 	namespace, name, namespaced := strings.Cut(meta.GetLabels()[LabelResource], "/")
 	if !namespaced || NameIn(namespace, name) != meta.GetName() {
-		return place{types.NamespacedName{Name: meta.GetName()}}
+		return resourceKey{types.NamespacedName{Name: meta.GetName()}}
 	}
 	for _, reference := range references {
 		if !strings.HasPrefix(reference, namespace+".") {
-			return place{types.NamespacedName{Name: meta.GetName()}}
+			return resourceKey{types.NamespacedName{Name: meta.GetName()}}
 		}
 	}
-	return place{types.NamespacedName{Namespace: namespace, Name: name}}
+	return resourceKey{types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
 // relative returns the name with which a resource at this place refers to another object.
-func (p place) relative(name string) string {
+func (p resourceKey) relative(name string) string {
 	if p.Namespace == "" {
 		return name
 	}
@@ -116,7 +116,7 @@ func references(object proto.Message) []string {
 	return given
 }
 
-func resourceOf(object proto.Message, at place) (v1alpha1.Resource, error) {
+func resourceOf(object proto.Message, at resourceKey) (v1alpha1.Resource, error) {
 	switch o := object.(type) {
 	case *pb.Volume:
 		return volumeOf(o, at), nil
@@ -143,7 +143,7 @@ func statusOf(object proto.Message) any {
 	return message.Get(message.Descriptor().Fields().ByName("status")).Message().Interface()
 }
 
-func writeMeta(r v1alpha1.Resource, meta *pb.ObjectMeta, at place) {
+func writeMeta(r v1alpha1.Resource, meta *pb.ObjectMeta, at resourceKey) {
 	r.SetNamespace(at.Namespace)
 	r.SetName(at.Name)
 	r.SetUID(types.UID(meta.GetUid()))

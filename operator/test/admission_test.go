@@ -101,14 +101,14 @@ func TestEveryInvalidFieldIsRefusedWithAWordOnWhatIsPossible(t *testing.T) {
 		{"Gateway", "a", `{gatewayPool: g, portals: [{fabric: red}], template: {image: i}, weight: 1001}`, "1000"},
 	} {
 		object := document(t, c.kind, c.name, c.spec)
-		err := the.client.Create(t.Context(), object, client.DryRunAll)
+		err := env.client.Create(t.Context(), object, client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %s: wanted an error that says %q, have %v", c.kind, c.spec, c.says, err)
 		}
 	}
 }
 
-func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
+func TestImmutableFieldsAreRefusedWithARemedy(t *testing.T) {
 	for _, c := range []struct{ kind, from, to, says string }{
 		{"Volume", `{pool: p, size: 2Gi}`, `{pool: p, size: 1Gi}`, "only grows"},
 		{"Volume", `{pool: p, size: 2Gi}`, `{pool: q, size: 2Gi}`, "pool is immutable"},
@@ -130,7 +130,7 @@ func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
 			"fabrics of a pool are immutable"},
 	} {
 		object := document(t, c.kind, "unchangeable", c.from)
-		if err := the.client.Create(t.Context(), object); err != nil {
+		if err := env.client.Create(t.Context(), object); err != nil {
 			t.Errorf("%s %s: %v", c.kind, c.from, err)
 			continue
 		}
@@ -138,12 +138,12 @@ func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
 		to.SetResourceVersion("")
 		var err error
 		eventually(t, func() error { // the operator also writes to the object
-			if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
 			changed := object.DeepCopy()
 			changed.Object["spec"] = to.Object["spec"]
-			err = the.client.Update(t.Context(), changed, client.DryRunAll)
+			err = env.client.Update(t.Context(), changed, client.DryRunAll)
 			if err != nil && strings.Contains(err.Error(), "has been modified") {
 				return err
 			}
@@ -185,7 +185,7 @@ Volume spec.reclaimPolicy=Delete
 Volume spec.writeCache=Disabled
 `
 
-func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
+func TestOmittedFieldsReceiveTheirDefaults(t *testing.T) {
 	stored := map[string]*unstructured.Unstructured{}
 	for kind, spec := range map[string]string{
 		"Fabric":      `{switches: [a, b], links: [{a: a, b: b}]}`,
@@ -198,7 +198,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 		"Volume":      `{pool: p, size: 1Gi}`,
 	} {
 		stored[kind] = document(t, kind, "defaults", spec)
-		if err := the.client.Create(t.Context(), stored[kind], client.DryRunAll); err != nil {
+		if err := env.client.Create(t.Context(), stored[kind], client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 		path, want, _ := strings.Cut(rest, "=")
 		var value any = stored[kind].Object
 		for _, field := range strings.Split(path, ".") {
-			if list, is := value.([]any); is {
+			if list, ok := value.([]any); ok {
 				value = list[0]
 			}
 			within, _ := value.(map[string]any)

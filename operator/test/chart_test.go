@@ -60,7 +60,7 @@ func TestEveryObjectOfTheChartIsTakenByTheAPIServer(t *testing.T) {
 		taken := 0
 		for _, object := range rendered(t, file) {
 			object.SetName("rendered-" + object.GetName()) // the operator's own roles exist already
-			err := the.client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			err := env.client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 			group := object.GroupVersionKind().Group
 			if apimeta.IsNoMatchError(err) && strings.Contains(strings.Join(elsewhere, " "), group) {
 				continue
@@ -79,7 +79,7 @@ func TestEveryObjectOfTheChartIsTakenByTheAPIServer(t *testing.T) {
 // preparer returns the kubeconfig of a user with the rights of the chart's hook, in a separate namespace.
 func preparer(t *testing.T, namespace string) string {
 	t.Helper()
-	user, err := the.kubernetes.AddUser(envtest.User{Name: "sluice-prepare"}, nil)
+	user, err := env.kubernetes.AddUser(envtest.User{Name: "sluice-prepare"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func preparer(t *testing.T, namespace string) string {
 		}
 	}
 	for _, object := range made {
-		if err := the.client.Create(t.Context(), object); err != nil {
+		if err := env.client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,17 +115,17 @@ func preparer(t *testing.T, namespace string) string {
 }
 
 // run runs a program until it ends, and returns its output.
-func (w *world) run(t *testing.T, program string, arguments ...string) (string, error) {
+func (w *environment) run(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
-	return string(said), err
+	output, err := exec.CommandContext(t.Context(), filepath.Join(w.bin, program), arguments...).CombinedOutput()
+	return string(output), err
 }
 
 // mounted writes a Secret's keys as files, as in a pod.
 func mounted(t *testing.T, namespace, name string) string {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := the.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+	if err := env.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
 		t.Fatal(err)
 	}
 	at := t.TempDir()
@@ -141,7 +141,7 @@ func mounted(t *testing.T, namespace, name string) string {
 func earlierRelease(t *testing.T, namespace string) {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := the.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-ca"}, secret); err != nil {
+	if err := env.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-ca"}, secret); err != nil {
 		t.Fatal(err)
 	}
 	authority, err := certificate.Read(secret.Data)
@@ -152,11 +152,11 @@ func earlierRelease(t *testing.T, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := the.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-csi-tls"}, secret); err != nil {
+	if err := env.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-csi-tls"}, secret); err != nil {
 		t.Fatal(err)
 	}
 	secret.Data = data
-	if err := the.client.Update(t.Context(), secret); err != nil {
+	if err := env.client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,12 +170,12 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	kubeconfig := preparer(t, namespace)
 	prepare := func() map[string]string {
 		t.Helper()
-		if said, err := the.run(t, "sluice-operator", "prepare", "--kubeconfig", kubeconfig, "--namespace", namespace,
+		if output, err := env.run(t, "sluice-operator", "prepare", "--kubeconfig", kubeconfig, "--namespace", namespace,
 			"--authority", "sluice-ca", "--store-key", "sluice-controlplane-key", "--server-name", "localhost"); err != nil {
-			t.Fatal(said)
+			t.Fatal(output)
 		}
 		var all corev1.SecretList
-		if err := the.client.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
+		if err := env.client.List(t.Context(), &all, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)
 		}
 		versions := map[string]string{}
@@ -198,7 +198,7 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 
 	_, port, _ := net.SplitHostPort(freeAddress())
 	server := "localhost:" + port
-	plane, err := the.start("prepared-controlplane", "sluice-controlplane", append([]string{"serve", "--listen", "127.0.0.1:" + port,
+	plane, err := env.start("prepared-controlplane", "sluice-controlplane", append([]string{"serve", "--listen", "127.0.0.1:" + port,
 		"--metrics", "", "--data-dir", t.TempDir(), "--key-file", mounted(t, namespace, "sluice-controlplane-key") + "/secrets.key"},
 		tlsFlags(mounted(t, namespace, "sluice-controlplane-tls"))...)...)
 	if err != nil {
@@ -208,32 +208,32 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	for who, refused := range map[string]string{"sluice-operator-tls": "", "sluice-admin-tls": "",
 		"sluice-csi-tls": "sluice-csi (role csi) may not call"} { // it lists sessions
 		arguments := append([]string{"unused", "--server", server}, tlsFlags(mounted(t, namespace, who))...)
-		said := ""
+		output := ""
 		for end := time.Now().Add(patience); ; {
-			said, err = the.run(t, "sluice-operator", arguments...)
-			if err == nil || refused != "" && strings.Contains(said, refused) || time.Now().After(end) || plane.over() {
+			output, err = env.run(t, "sluice-operator", arguments...)
+			if err == nil || refused != "" && strings.Contains(output, refused) || time.Now().After(end) || plane.over() {
 				break
 			}
 		}
-		if (err != nil) != (refused != "") || !strings.Contains(said, refused) {
-			t.Errorf("%s: %s\n%s", who, said, tail(plane.log))
+		if (err != nil) != (refused != "") || !strings.Contains(output, refused) {
+			t.Errorf("%s: %s\n%s", who, output, tail(plane.log))
 		}
 	}
 }
 
 func TestAnUninstallIsRefusedWhereNobodyKnowsWhetherHostsAreLoggedIn(t *testing.T) {
-	said, err := the.run(t, "sluice-operator", "unused", "--insecure", "--server", freeAddress())
-	if err == nil || !strings.Contains(said, "whether hosts are logged in is not known") {
-		t.Errorf("%v: %s", err, said)
+	output, err := env.run(t, "sluice-operator", "unused", "--insecure", "--server", freeAddress())
+	if err == nil || !strings.Contains(output, "whether hosts are logged in is not known") {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
 func TestPortalsOfATargetThatDoesNotComeAreNotWaitedForWithoutEnd(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "urls")
-	said, err := the.run(t, "sluice-operator", "portals", "--insecure", "--server", the.server, "--target", "shop.never", "--to", to,
+	output, err := env.run(t, "sluice-operator", "portals", "--insecure", "--server", env.server, "--target", "shop.never", "--to", to,
 		"--timeout", "1s")
-	if err == nil || !strings.Contains(said, "target shop.never: time is up") {
-		t.Errorf("%v: %s", err, said)
+	if err == nil || !strings.Contains(output, "target shop.never: time is up") {
+		t.Errorf("%v: %s", err, output)
 	}
 	if _, err := os.Stat(to); err == nil {
 		t.Error("portals were written")

@@ -22,8 +22,8 @@ func gone(t *testing.T, err error) bool {
 }
 
 func TestAPoolGoesWithTheTargetsAndHostsThatTheCSIDriverKeepsOnceNoneHasAVolume(t *testing.T) {
-	targets, hosts := pb.NewTargetServiceClient(the.connection), pb.NewHostServiceClient(the.connection)
-	pools := pb.NewGatewayPoolServiceClient(the.connection)
+	targets, hosts := pb.NewTargetServiceClient(env.connection), pb.NewHostServiceClient(env.connection)
+	pools := pb.NewGatewayPoolServiceClient(env.connection)
 	fabrics(t)
 	create(t, storagePool(t, "left"))
 	disk := volume(t, "left", `{pool: left, size: 1Gi}`)
@@ -62,7 +62,7 @@ func TestAPoolGoesWithTheTargetsAndHostsThatTheCSIDriverKeepsOnceNoneHasAVolume(
 	makeTarget("csi.empty", "left", "csi.empty")
 	used := makeTarget("csi.used", "left", "csi.used", &pb.TargetLun{Volume: "shop.left"})
 
-	noError(the.client.Delete(t.Context(), pool))
+	noError(env.client.Delete(t.Context(), pool))
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "1 targets are exported by this pool (Target csi.used)")
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "end the pods")
 	if _, err := targets.GetTarget(t.Context(), &pb.GetTargetRequest{Name: "csi.empty"}); err != nil {

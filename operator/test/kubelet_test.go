@@ -42,7 +42,7 @@ type cluster struct {
 // startCluster creates nodes n1…nN, with an address in 127.0.1.0/24 and one in 127.0.2.0/24.
 func startCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(the.bin, "sluice-gateway")); err != nil {
+	if _, err := os.Stat(filepath.Join(env.bin, "sluice-gateway")); err != nil {
 		t.Skip("sluice-gateway is not built: make build")
 	}
 	for i := 1; i <= nodes; i++ {
@@ -50,13 +50,13 @@ func startCluster(t *testing.T, nodes int) *cluster {
 			Annotations: map[string]string{v1alpha1.AnnotationSwitch + "red": "red"}}}
 		create(t, node)
 		node.Spec.Taints = nil // the API server treats new nodes as not ready
-		if err := the.client.Update(t.Context(), node); err != nil {
+		if err := env.client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 		node.Status.Addresses = []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("127.0.1.%d", i)}, {Type: corev1.NodeInternalIP, Address: fmt.Sprintf("127.0.2.%d", i)},
 		}
-		if err := the.client.Status().Update(t.Context(), node); err != nil {
+		if err := env.client.Status().Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func startCluster(t *testing.T, nodes int) *cluster {
 func (c *cluster) look(ctx context.Context) {
 	var pods corev1.PodList
 	var nodes corev1.NodeList
-	if the.client.List(ctx, &pods, client.InNamespace(systemNamespace)) != nil || the.client.List(ctx, &nodes) != nil {
+	if env.client.List(ctx, &pods, client.InNamespace(systemNamespace)) != nil || env.client.List(ctx, &nodes) != nil {
 		return
 	}
 	running := map[string]int{}
@@ -96,7 +96,7 @@ func (c *cluster) look(ctx context.Context) {
 				p.stop()
 				delete(c.processes, pod.UID)
 			}
-			_ = the.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+			_ = env.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 		case pod.Spec.NodeName == "":
 			c.schedule(ctx, pod, pods.Items, nodes.Items)
 		case p == nil:
@@ -112,7 +112,7 @@ func (c *cluster) look(ctx context.Context) {
 		}
 	}
 	var gateways v1alpha1.GatewayList
-	if the.client.List(ctx, &gateways) != nil {
+	if env.client.List(ctx, &gateways) != nil {
 		return
 	}
 	serving := map[string]int{}
@@ -133,7 +133,7 @@ func (c *cluster) look(ctx context.Context) {
 
 // noteUndrained asks the control plane whether anything is on the gateway of a pod that is about to end.
 func (c *cluster) noteUndrained(ctx context.Context, pod *corev1.Pod) {
-	got, err := pb.NewGatewayServiceClient(the.connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: pod.Name})
+	got, err := pb.NewGatewayServiceClient(env.connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: pod.Name})
 	if err != nil || got.GetGateway().GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED {
 		return // drained, or even deleted
 	}
@@ -175,7 +175,7 @@ func (c *cluster) schedule(ctx context.Context, pod *corev1.Pod, pods []corev1.P
 		if taken || node.Spec.Unschedulable || !pinnedTo(pod, node.Name) {
 			continue
 		}
-		_ = the.client.SubResource("binding").Create(ctx, pod, &corev1.Binding{
+		_ = env.client.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}})
 		pod.Spec.NodeName = node.Name // for the pods that follow
 		return
@@ -198,14 +198,14 @@ func addressOf(pod *corev1.Pod) string {
 func (c *cluster) run(ctx context.Context, pod *corev1.Pod) {
 	address := addressOf(pod)
 	container := pod.Spec.Containers[0]
-	scratch, err := os.MkdirTemp(the.scratch, "pod-")
+	scratch, err := os.MkdirTemp(env.scratch, "pod-")
 	must(err)
 	place := strings.NewReplacer("$(NODE_NAME)", pod.Spec.NodeName, "$(POD_IP)", address, "/var/lib/sluice", scratch)
 	var arguments []string
 	for _, argument := range container.Args {
 		arguments = append(arguments, place.Replace(argument))
 	}
-	p, err := the.start("pod-"+pod.Name, container.Command[0], arguments...)
+	p, err := env.start("pod-"+pod.Name, container.Command[0], arguments...)
 	must(err)
 	c.processes[pod.UID] = p
 	c.reportRunning(ctx, pod)
@@ -219,5 +219,5 @@ func (c *cluster) reportRunning(ctx context.Context, pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: true,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	_ = the.client.Status().Update(ctx, pod)
+	_ = env.client.Status().Update(ctx, pod)
 }

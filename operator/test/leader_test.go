@@ -13,7 +13,7 @@ import (
 
 func leader(t *testing.T) (string, error) {
 	var lease coordinationv1.Lease
-	err := the.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "sluice-operator"}, &lease)
+	err := env.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "sluice-operator"}, &lease)
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return "", fmt.Errorf("nobody leads: %v", err)
 	}
@@ -24,13 +24,13 @@ func TestASecondOperatorWaitsAndTakesOverWhenTheFirstStops(t *testing.T) {
 	var first string
 	eventually(t, func() (err error) { first, err = leader(t); return err })
 	metrics := freeAddress()
-	second, err := the.runOperator("operator-2", metrics)
+	second, err := env.runOperator("operator-2", metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error { return scraped(t, metrics, `leader_election_master_status{name="sluice-operator"} 0`) })
-	the.operator.stop()
-	the.operator, the.metrics = second, metrics
+	env.operator.stop()
+	env.operator, env.metrics = second, metrics
 	eventually(t, func() error {
 		now, err := leader(t)
 		if err == nil && now == first {
@@ -50,7 +50,7 @@ func TestMetricsCountReconciliationsAndCalls(t *testing.T) {
 	create(t, r)
 	delivered(t, r)
 	eventually(t, func() error {
-		return scraped(t, the.metrics, `controller_runtime_reconcile_total{controller="volume"`,
+		return scraped(t, env.metrics, `controller_runtime_reconcile_total{controller="volume"`,
 			`sluice_operator_control_plane_call_duration_seconds_count{code="OK",method="CreateVolume"}`,
 			`sluice_operator_control_plane_watch_connected{kind="Volume"} 1`)
 	})

@@ -149,7 +149,7 @@ func TestAValueOutsideOfAnyFieldsLimitsIsRefusedWithTheFieldsName(t *testing.T) 
 			} `json:"spec"`
 		}
 		must(yaml.Unmarshal(text, &definition))
-		if err := the.client.Create(t.Context(), document(t, kind, "limits", spec), client.DryRunAll); err != nil {
+		if err := env.client.Create(t.Context(), document(t, kind, "limits", spec), client.DryRunAll); err != nil {
 			t.Errorf("%s: what the values are put into is not good itself: %v", kind, err)
 		}
 		schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
@@ -163,7 +163,7 @@ func TestAValueOutsideOfAnyFieldsLimitsIsRefusedWithTheFieldsName(t *testing.T) 
 				tried++
 				object := document(t, kind, "limits", spec)
 				object.Object = with(object.Object, way, value).(map[string]any)
-				err := the.client.Create(t.Context(), object, client.DryRunAll)
+				err := env.client.Create(t.Context(), object, client.DryRunAll)
 				if err == nil || !strings.Contains(err.Error(), field) {
 					t.Errorf("%s: %s = %.60v: wanted an error that names the field, have %.200v", kind, field, value, err)
 				}

@@ -17,7 +17,7 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
 )
 
@@ -48,7 +48,7 @@ func (m *matrix) serve(pool string, number int) {
 	m.Helper()
 	address := fmt.Sprintf("127.0.3.%d", number)
 	s := &server{name: fmt.Sprintf("%s-%d", pool, number), portal: address + ":3270", forwarding: address + ":3261"}
-	gateways := pb.NewGatewayServiceClient(the.connection)
+	gateways := pb.NewGatewayServiceClient(env.connection)
 	if _, err := gateways.CreateGateway(m.Context(), &pb.CreateGatewayRequest{Gateway: &pb.Gateway{Meta: &pb.ObjectMeta{Name: s.name},
 		Spec: &pb.GatewaySpec{GatewayPool: pool, Node: "n1", ForwardingAddress: s.forwarding,
 			Portals: []*pb.Portal{{Listen: s.portal, Fabric: pool}}}}}); err != nil {
@@ -56,7 +56,7 @@ func (m *matrix) serve(pool string, number int) {
 	}
 	state := m.TempDir()
 	s.arguments = []string{"--gateway-name", s.name, "--node", "n1", "--state-dir", state, "--admin-socket", filepath.Join(state, "gateway.sock"),
-		"--device-records", state, "--reactors", "1", "--control-plane", the.server, "--insecure-loopback"}
+		"--device-records", state, "--reactors", "1", "--control-plane", env.server, "--insecure-loopback"}
 	m.start(s)
 	m.servers = append(m.servers, s)
 	m.Cleanup(func() {
@@ -76,7 +76,7 @@ func (m *matrix) serve(pool string, number int) {
 func (m *matrix) start(s *server) {
 	m.Helper()
 	var err error
-	if s.process, err = the.start(s.name, "sluice-gateway", s.arguments...); err != nil {
+	if s.process, err = env.start(s.name, "sluice-gateway", s.arguments...); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -99,7 +99,7 @@ func (m *matrix) owner(not *server) (owner *server) {
 	eventually(m.T, func() error {
 		has := stored(m.T, "shop.logins").GetStatus()
 		for _, s := range m.servers {
-			got, err := pb.NewGatewayServiceClient(the.connection).GetGateway(m.Context(), &pb.GetGatewayRequest{Name: s.name})
+			got, err := pb.NewGatewayServiceClient(env.connection).GetGateway(m.Context(), &pb.GetGatewayRequest{Name: s.name})
 			if err == nil && has.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED && s != not &&
 				got.GetGateway().GetStatus().GetNumber() == has.GetOwnerGateway() {
 				owner = s
@@ -188,12 +188,12 @@ func TestAHostThatIsAResourceLogsInWithItsCredentialsOnlyThroughEveryPortal(t *t
 
 	must(change(t, own, func(s *corev1.Secret) { s.Data["password"] = []byte(matrixRotated) }))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: "web", Secret: matrixRotated, MutualUser: "store",
-		MutualSecret: matrixMutual, Former: []host.CHAP{{User: "web", Secret: matrixSecret}}}
+		MutualSecret: matrixMutual, Former: []initiator.CHAP{{User: "web", Secret: matrixSecret}}}
 	m.everywhere("secret rotated")
 
 	must(change(t, named, func(h *v1alpha1.Host) { h.Spec.Chap.Username, h.Spec.MutualChap.Username = "", "" }))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: matrixName + "named", Secret: matrixRotated,
-		MutualUser: m.target, MutualSecret: matrixMutual, Former: []host.CHAP{{User: "web", Secret: matrixRotated}, {User: "web", Secret: matrixSecret}}}
+		MutualUser: m.target, MutualSecret: matrixMutual, Former: []initiator.CHAP{{User: "web", Secret: matrixRotated}, {User: "web", Secret: matrixSecret}}}
 	m.everywhere("user names removed")
 
 	gone := m.owner(nil)
@@ -201,8 +201,8 @@ func TestAHostThatIsAResourceLogsInWithItsCredentialsOnlyThroughEveryPortal(t *t
 	survivor := m.owner(gone)
 	m.hold("after a takeover", survivor)
 
-	the.plane.stop()
-	t.Cleanup(func() { must(the.startControlPlane()) })
+	env.plane.stop()
+	t.Cleanup(func() { must(env.startControlPlane()) })
 	m.end(survivor, syscall.SIGTERM) // so that it has saved its newest state
 	m.start(survivor)
 	m.hold("after a restart without the control plane", survivor)

@@ -18,7 +18,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func volumes() pb.VolumeServiceClient { return pb.NewVolumeServiceClient(the.connection) }
+func volumes() pb.VolumeServiceClient { return pb.NewVolumeServiceClient(env.connection) }
 
 func stored(t *testing.T, name string) *pb.Volume {
 	t.Helper()
@@ -49,7 +49,7 @@ func delivered(t *testing.T, r v1alpha1.Resource) {
 	t.Helper()
 	eventually(t, func() error {
 		object := r.(client.Object)
-		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
 		if r.Common().ControlPlane == nil || r.Common().ObservedGeneration != r.GetGeneration() {
@@ -119,7 +119,7 @@ func TestAReconciledObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseMadeIsTakenOverByItsUIDOnly(t *testing.T) {
+func TestAForeignObjectIsAdoptedByItsUIDOnly(t *testing.T) {
 	create(t, storagePool(t, "adopt"))
 	eventually(t, func() error {
 		_, err := volumes().CreateVolume(t.Context(), &pb.CreateVolumeRequest{Volume: &pb.Volume{
@@ -192,7 +192,7 @@ spec: {gatewayPool: none, luns: [{id: 0, volume: early}], hosts: [early]}`)
 	remove(t, target)
 	remove(t, snapshot)
 	pool := storagePool(t, "late")
-	if err := the.client.Create(t.Context(), pool); err != nil {
+	if err := env.client.Create(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	delivered(t, r)
@@ -200,7 +200,7 @@ spec: {gatewayPool: none, luns: [{id: 0, volume: early}], hosts: [early]}`)
 	remove(t, pool)
 }
 
-func TestVolumesMadeFromEachOtherAreToldSo(t *testing.T) {
+func TestVolumesWhoseSourcesFormACycleAreReported(t *testing.T) {
 	create(t, storagePool(t, "cycle"))
 	a := volume(t, "a", `{pool: cycle, size: 1Gi, source: {volume: b}}`)
 	b := volume(t, "b", `{pool: cycle, size: 1Gi, source: {volume: c}}`)
@@ -210,12 +210,12 @@ func TestVolumesMadeFromEachOtherAreToldSo(t *testing.T) {
 	ready(t, c, metav1.ConditionFalse, "Cycle", "c from a from b from c")
 }
 
-func TestWhatIsInUseGoesAsSoonAsNothingUsesIt(t *testing.T) {
+func TestADeletedObjectInUseIsRemovedAfterItsLastUse(t *testing.T) {
 	pool, r := storagePool(t, "used"), volume(t, "used", `{pool: used, size: 1Gi}`)
 	create(t, pool)
 	create(t, r)
 	delivered(t, r)
-	if err := the.client.Delete(t.Context(), pool); err != nil {
+	if err := env.client.Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "in use by Volume shop.used")
@@ -241,7 +241,7 @@ func TestAnAbandonedResourceGoesAndItsObjectStays(t *testing.T) {
 }
 
 func TestAHostTakesItsSecretFromASecretAndFollowsIt(t *testing.T) {
-	hosts := pb.NewHostServiceClient(the.connection)
+	hosts := pb.NewHostServiceClient(env.connection)
 	r := read(t, &v1alpha1.Host{}, `
 metadata: {namespace: shop, name: chap}
 spec: {initiators: ["iqn.2026-11.org.example:chap"], chap: {username: web, secretRef: {name: chap}}}`)
@@ -271,7 +271,7 @@ spec: {initiators: ["iqn.2026-11.org.example:chap"], chap: {username: web, secre
 			t.Fatal(err)
 		}
 	})
-	if strings.Contains(tail(the.operator.log), "open sesame") {
+	if strings.Contains(tail(env.operator.log), "open sesame") {
 		t.Error("the secret is in the log")
 	}
 }
@@ -306,7 +306,7 @@ spec: {rbd: {monitors: ["192.0.2.1:6789"], user: sluice, pool: rbd, keySecretRef
 		}
 	}
 	generation := func() int64 {
-		got, err := pb.NewStoragePoolServiceClient(the.connection).GetStoragePool(t.Context(), &pb.GetStoragePoolRequest{Name: "ceph"})
+		got, err := pb.NewStoragePoolServiceClient(env.connection).GetStoragePool(t.Context(), &pb.GetStoragePoolRequest{Name: "ceph"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +315,7 @@ spec: {rbd: {monitors: ["192.0.2.1:6789"], user: sluice, pool: rbd, keySecretRef
 	holds("AQD2c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==\n")
 	delivered(t, r)
 	followed(t, generation, func() { holds("AQD3c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==") })
-	if strings.Contains(tail(the.operator.log), "c2VjcmV0") {
+	if strings.Contains(tail(env.operator.log), "c2VjcmV0") {
 		t.Error("the key is in the log")
 	}
 }
@@ -326,7 +326,7 @@ metadata: {name: mesh}
 spec: {subnets: [192.0.2.0/24], switches: [s1, s2], links: [{a: s1, b: s2, cost: 3}]}`)
 	create(t, r)
 	ready(t, r, metav1.ConditionTrue, "Accepted", "")
-	got, err := pb.NewFabricServiceClient(the.connection).GetFabric(t.Context(), &pb.GetFabricRequest{Name: "mesh"})
+	got, err := pb.NewFabricServiceClient(env.connection).GetFabric(t.Context(), &pb.GetFabricRequest{Name: "mesh"})
 	if err != nil || got.GetFabric().GetSpec().GetLinks()[0].GetCost() != 3 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -336,12 +336,12 @@ spec: {subnets: [192.0.2.0/24], switches: [s1, s2], links: [{a: s1, b: s2, cost:
 	ready(t, r, metav1.ConditionFalse, "Invalid", "spec.links[0]: joins")
 }
 
-func TestProblemsAreToldAsEvents(t *testing.T) {
+func TestProblemsAreRecordedAsEvents(t *testing.T) {
 	r := volume(t, "told", `{pool: nowhere, size: 1Gi}`)
 	create(t, r)
 	eventually(t, func() error {
 		var all eventsv1.EventList
-		if err := the.client.List(t.Context(), &all, client.InNamespace("shop")); err != nil {
+		if err := env.client.List(t.Context(), &all, client.InNamespace("shop")); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(all.Items, func(e eventsv1.Event) bool {
@@ -358,12 +358,12 @@ func TestAControlPlaneThatIsAwayMakesNothingUnready(t *testing.T) {
 	r := volume(t, "away", `{pool: away, size: 1Gi}`)
 	create(t, r)
 	delivered(t, r)
-	the.plane.stop()
+	env.plane.stop()
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Spec.Size.Set(2 << 30) }); err != nil {
 		t.Fatal(err)
 	}
 	ready(t, r, metav1.ConditionUnknown, "ControlPlaneUnreachable", "does not answer")
-	if err := the.startControlPlane(); err != nil {
+	if err := env.startControlPlane(); err != nil {
 		t.Fatal(err)
 	}
 	delivered(t, r)

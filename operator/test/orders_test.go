@@ -12,7 +12,7 @@ import (
 // resource returns a resource of a kind, with any spec, as its own type.
 func resource(t *testing.T, kind, name, spec string) client.Object {
 	t.Helper()
-	made, err := the.client.Scheme().New(v1alpha1.GroupVersion.WithKind(kind))
+	made, err := env.client.Scheme().New(v1alpha1.GroupVersion.WithKind(kind))
 	must(err)
 	text, err := document(t, kind, name, spec).MarshalJSON()
 	must(err)
@@ -114,7 +114,7 @@ func TestADeletionInTheWrongOrderWaitsAndSaysForWhat(t *testing.T) {
 			create(t, r)
 			delivered(t, r.(v1alpha1.Resource))
 			present(t, c.users...)
-			must(the.client.Delete(t.Context(), r))
+			must(env.client.Delete(t.Context(), r))
 			ready(t, r, metav1.ConditionFalse, "DeletionBlocked", c.says)
 		})
 	}

@@ -55,7 +55,7 @@ func newImage(t *testing.T, pool *v1alpha1.GatewayPool) {
 func gatewayOf(t *testing.T, name string) *v1alpha1.Gateway {
 	t.Helper()
 	g := &v1alpha1.Gateway{}
-	if err := the.client.Get(t.Context(), types.NamespacedName{Name: name}, g); err != nil {
+	if err := env.client.Get(t.Context(), types.NamespacedName{Name: name}, g); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -63,7 +63,7 @@ func gatewayOf(t *testing.T, name string) *v1alpha1.Gateway {
 
 func podOf(t *testing.T, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, the.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: name}, pod)
+	return pod, env.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: name}, pod)
 }
 
 // exported creates a target that the pool exports over two paths, and waits until it is redundant.
@@ -113,7 +113,7 @@ func rollOut(t *testing.T, nodes *cluster, pool *v1alpha1.GatewayPool) {
 	nodes.watchPool(pool.Name, int(replicas))
 	newImage(t, pool)
 	eventually(t, func() error {
-		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); err != nil {
+		if err := env.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); err != nil {
 			return err
 		}
 		for name := range pods {
@@ -145,8 +145,8 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 		t.Errorf("pods of gateways that were not drained were ended: %v", wrong)
 	}
 	for name, was := range before {
-		if is := identity(gatewayOf(t, name)); is != was {
-			t.Errorf("%s is another one: %s, before %s", name, is, was)
+		if now := identity(gatewayOf(t, name)); now != was {
+			t.Errorf("%s is another one: %s, before %s", name, now, was)
 		}
 	}
 	ready(t, target, metav1.ConditionTrue, "Exported", "2 of 2")
@@ -158,7 +158,7 @@ func TestScalingDownDrainsTheLastGatewayAndTakesItsPod(t *testing.T) {
 	exported(t, "scaled")
 	scale := func(replicas int32) {
 		t.Helper()
-		err := the.client.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(
+		err := env.client.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(
 			&autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "scaled"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}))
 		if err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestScalingDownDrainsTheLastGatewayAndTakesItsPod(t *testing.T) {
 	}
 	scale(2)
 	eventually(t, func() error {
-		err := the.client.Get(t.Context(), types.NamespacedName{Name: "scaled-2"}, &v1alpha1.Gateway{})
+		err := env.client.Get(t.Context(), types.NamespacedName{Name: "scaled-2"}, &v1alpha1.Gateway{})
 		if client.IgnoreNotFound(err) != nil || err == nil {
 			return fmt.Errorf("it is there: %v", err)
 		}
@@ -179,7 +179,7 @@ func TestScalingDownDrainsTheLastGatewayAndTakesItsPod(t *testing.T) {
 	scale(3)
 	eventually(t, func() error {
 		g := &v1alpha1.Gateway{}
-		if err := the.client.Get(t.Context(), types.NamespacedName{Name: "scaled-2"}, g); err != nil {
+		if err := env.client.Get(t.Context(), types.NamespacedName{Name: "scaled-2"}, g); err != nil {
 			return err
 		}
 		if g.Status.Number == 0 || g.Status.Number == number {
@@ -193,7 +193,7 @@ func TestACordonedNodesGatewayIsDrainedAndOnlyThenMayBeEvicted(t *testing.T) {
 	serving(t, 3, "cordoned", ", replicas: 3, placement: Pinned")
 	exported(t, "cordoned")
 	budget := &policyv1.PodDisruptionBudget{}
-	if err := the.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "cordoned"}, budget); err != nil {
+	if err := env.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "cordoned"}, budget); err != nil {
 		t.Fatal(err)
 	}
 	if budget.Spec.MinAvailable.IntValue() != 3 {
@@ -212,7 +212,7 @@ func TestACordonedNodesGatewayIsDrainedAndOnlyThenMayBeEvicted(t *testing.T) {
 		t.Helper()
 		eventually(t, func() error {
 			var pods corev1.PodList
-			err := the.client.List(t.Context(), &pods, client.InNamespace(systemNamespace), client.MatchingLabelsSelector{Selector: selected})
+			err := env.client.List(t.Context(), &pods, client.InNamespace(systemNamespace), client.MatchingLabelsSelector{Selector: selected})
 			if err != nil || len(pods.Items) != want {
 				return fmt.Errorf("%v: the budget counts %d pods, wanted %d; %+v", err, len(pods.Items), want, gatewayOf(t, "cordoned-0"))
 			}
@@ -243,7 +243,7 @@ func TestAPinnedPoolWithoutEnoughNodesSaysSo(t *testing.T) {
 func TestAPoolInUseIsNotDeleted(t *testing.T) {
 	_, pool := serving(t, 2, "needed", ", replicas: 2")
 	target := exported(t, "needed")
-	if err := the.client.Delete(t.Context(), pool); err != nil {
+	if err := env.client.Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	ready(t, pool, metav1.ConditionFalse, "DeletionBlocked", "Target shop.needed")
@@ -323,7 +323,7 @@ func TestGatewaysThatEachHaveAPathOfATargetAreReplacedOneAtATimeWhileTheOtherSer
 	}
 }
 
-func TestANodeWithoutAnAddressOnAFabricIsToldHowToGiveOne(t *testing.T) {
+func TestANodeWithoutAnAddressOnAFabricIsReportedWithARemedy(t *testing.T) {
 	create(t, read(t, &v1alpha1.Fabric{}, "metadata: {name: far}\nspec: {subnets: [198.51.100.0/24]}"))
 	startCluster(t, 1)
 	pool := read(t, &v1alpha1.GatewayPool{}, `
@@ -332,7 +332,7 @@ spec: {replicas: 1, portals: [{fabric: far, port: 3270}], template: {image: "slu
 	create(t, pool)
 	g := &v1alpha1.Gateway{}
 	g.Name = "far-0"
-	eventually(t, func() error { return the.client.Get(t.Context(), client.ObjectKeyFromObject(g), g) })
+	eventually(t, func() error { return env.client.Get(t.Context(), client.ObjectKeyFromObject(g), g) })
 	ready(t, g, metav1.ConditionFalse, "NoAddress", "Annotate the node with listen.sluice.dev/far=")
 	node := &corev1.Node{}
 	node.Name = "n1"
@@ -357,7 +357,7 @@ spec: {replicas: 2, portals: [{fabric: red, port: 3270}], template: {image: "slu
 	create(t, pool)
 	var services corev1.ServiceList
 	eventually(t, func() error {
-		err := the.client.List(t.Context(), &services, client.InNamespace(systemNamespace),
+		err := env.client.List(t.Context(), &services, client.InNamespace(systemNamespace),
 			client.MatchingLabels{v1alpha1.LabelGatewayPool: "balanced"})
 		if err != nil || len(services.Items) != 2 {
 			return fmt.Errorf("%v: %d Services", err, len(services.Items))
@@ -367,7 +367,7 @@ spec: {replicas: 2, portals: [{fabric: red, port: 3270}], template: {image: "slu
 	for i := range services.Items { // as a load balancer's controller does
 		s := &services.Items[i]
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("203.0.113.%d", i+1)}}
-		if err := the.client.Status().Update(t.Context(), s); err != nil {
+		if err := env.client.Status().Update(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { remove(t, s) })

@@ -23,7 +23,7 @@ func may(t *testing.T, verb, namespace, group, resource, name string) bool {
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: verb, Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name},
 	}}
-	if err := the.client.Create(t.Context(), review); err != nil {
+	if err := env.client.Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
@@ -62,8 +62,8 @@ func TestTheOperatorListsAndWatchesNoSecretsAndReadsThemInGrantedNamespacesOnly(
 			}
 		}
 		granted := namespace == systemNamespace || namespace == "shop"
-		if is := may(t, "get", namespace, "", "secrets", "chap"); is != granted {
-			t.Errorf("it may get a Secret of %q: %t", namespace, is)
+		if allowed := may(t, "get", namespace, "", "secrets", "chap"); allowed != granted {
+			t.Errorf("it may get a Secret of %q: %t", namespace, allowed)
 		}
 	}
 }
@@ -92,10 +92,10 @@ func TestInItsNamespaceTheOperatorHoldsItsOwnLeaseAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhoLeadsIsToldAsAnEventOfTheLease(t *testing.T) {
+func TestANewLeaderIsRecordedAsAnEventOfTheLease(t *testing.T) {
 	eventually(t, func() error {
 		var all corev1.EventList
-		if err := the.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {
+		if err := env.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {
 			return err
 		}
 		for _, e := range all.Items {

@@ -13,13 +13,13 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	machine "sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // reflinked mounts a file system that supports snapshots.
 func reflinked(t *testing.T) string {
 	t.Helper()
-	made, err := machine.XFS(t.TempDir())
+	made, err := netns.XFS(t.TempDir())
 	if err != nil {
 		t.Skipf("no XFS here: %v", err)
 	}
@@ -114,7 +114,7 @@ func TestAVolumeIsRolledBackWhenItsSnapshotSaysWhichContentMayGoAndNotAgain(t *t
 		target := read(t, &v1alpha1.Target{}, `
 metadata: {namespace: shop, name: back}
 spec: {gatewayPool: back, paths: 1, luns: [{id: 0, volume: back}]}`)
-		must(the.client.Create(t.Context(), target))
+		must(env.client.Create(t.Context(), target))
 		t.Cleanup(func() { remove(t, target) })
 		return target, owned(t, "shop.back", pb.OwnershipState_OWNERSHIP_STATE_OWNED)
 	}
@@ -136,7 +136,7 @@ spec: {gatewayPool: back, paths: 1, luns: [{id: 0, volume: back}]}`)
 	overwrite(t, file, "newest")
 	must(change(t, snapshot, func(s *v1alpha1.Snapshot) { s.Annotations = nil }))
 	eventually(t, func() error {
-		if err := the.client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "back"}, snapshot); err != nil {
+		if err := env.client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "back"}, snapshot); err != nil {
 			return err
 		}
 		if snapshot.Status.RolledBackAtEpoch != "" {

@@ -29,7 +29,7 @@ func TestTheAPIServerTakesEverySampleAndThereIsOneOfEachKind(t *testing.T) {
 			} else if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			strict := client.WithFieldValidation(the.client, "Strict")
+			strict := client.WithFieldValidation(env.client, "Strict")
 			if err := strict.Create(t.Context(), sample, client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", filepath.Base(file), err)
 			}

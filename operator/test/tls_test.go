@@ -29,7 +29,7 @@ import (
 func certificates(t *testing.T) string {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "certs")
-	made := exec.CommandContext(t.Context(), filepath.Join(the.bin, "sluice-controlplane"), "certs", "--directory", directory)
+	made := exec.CommandContext(t.Context(), filepath.Join(env.bin, "sluice-controlplane"), "certs", "--directory", directory)
 	if text, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("certs: %v: %s", err, text)
 	}
@@ -89,7 +89,7 @@ func (m mountedSecret) hold(t *testing.T, ca, certificate string) {
 func secured(t *testing.T, certs string, own mountedSecret) *process {
 	t.Helper()
 	server := freeAddress()
-	plane, err := the.start("controlplane-tls", "sluice-controlplane", "serve", "--listen", server, "--metrics", "",
+	plane, err := env.start("controlplane-tls", "sluice-controlplane", "serve", "--listen", server, "--metrics", "",
 		"--data-dir", filepath.Join(t.TempDir(), "data"), "--tls-ca", filepath.Join(certs, "ca.crt"),
 		"--tls-cert", filepath.Join(certs, "server.crt"), "--tls-key", filepath.Join(certs, "server.key"))
 	must(err)
@@ -103,16 +103,16 @@ func secured(t *testing.T, certs string, own mountedSecret) *process {
 	}); err != nil {
 		t.Fatalf("%v\n%s", err, tail(plane.log))
 	}
-	the.operator.stop()
-	t.Cleanup(func() { must(the.startOperator()) })
-	operator, err := the.runOperator("operator-tls", freeAddress(), "--server", server, "--log-level", "info",
+	env.operator.stop()
+	t.Cleanup(func() { must(env.startOperator()) })
+	operator, err := env.runOperator("operator-tls", freeAddress(), "--server", server, "--log-level", "info",
 		"--tls-ca", own.path("ca.crt"), "--tls-cert", own.path("tls.crt"), "--tls-key", own.path("tls.key"))
 	must(err)
 	t.Cleanup(operator.stop)
 	return operator
 }
 
-func TestAWrongCertificateIsToldAndAMendedOneIsTakenWithoutARestart(t *testing.T) {
+func TestAWrongCertificateIsReportedAndACorrectedOneIsLoadedWithoutARestart(t *testing.T) {
 	certs, strange := certificates(t), certificates(t)
 	expire(t, certs)
 	ca, operators := filepath.Join(certs, "ca.crt"), filepath.Join(certs, "operator")
@@ -120,11 +120,11 @@ func TestAWrongCertificateIsToldAndAMendedOneIsTakenWithoutARestart(t *testing.T
 	own.hold(t, ca, operators)
 	operator := secured(t, certs, own)
 	fabric := read(t, &v1alpha1.Fabric{}, "metadata: {name: secured}\nspec: {subnets: [192.0.2.0/24]}")
-	must(the.client.Create(t.Context(), fabric))
+	must(env.client.Create(t.Context(), fabric))
 	t.Cleanup(func() {
 		before := fabric.DeepCopy()
 		fabric.Annotations = map[string]string{v1alpha1.AnnotationAbandon: "true"}
-		_ = the.client.Patch(context.Background(), fabric, client.MergeFrom(before))
+		_ = env.client.Patch(context.Background(), fabric, client.MergeFrom(before))
 		remove(t, fabric)
 	})
 	for i, c := range []struct {
@@ -173,9 +173,9 @@ func TestAResourceMayBeAbandonedWhileTheControlPlaneIsAway(t *testing.T) {
 	r := volume(t, "gone", `{pool: gone, size: 1Gi}`)
 	create(t, r)
 	delivered(t, r)
-	the.plane.stop()
+	env.plane.stop()
 	t.Cleanup(func() {
-		must(the.startControlPlane())
+		must(env.startControlPlane())
 		eventually(t, func() error { return deleteVolume(context.Background(), "shop.gone") })
 	})
 	if err := change(t, r, func(r *v1alpha1.Volume) { r.Annotations = map[string]string{v1alpha1.AnnotationAbandon: "true"} }); err != nil {

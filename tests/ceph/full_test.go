@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // If a pool is above its threshold, hosts of its volumes get a unit attention (SBC-4 §4.7.3.7.2), administrators an event and a
 // condition, and writes continue.
-func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
+func TestANearlyFullPoolIsReportedToHostsAndToAdministrators(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
 	spec, err := c.CephPool("rbd", "")
 	if err != nil {
@@ -22,8 +22,8 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	}
 	create(ctx, t, c, cluster.PoolName, spec+", warnPercent: 5")
 	shown := func(words string) error {
-		if said := control(ctx, t, c, "pool", "get", cluster.PoolName, "-o", "json"); !strings.Contains(said, words) {
-			return fmt.Errorf("nothing is said of %q: %s", words, said)
+		if output := control(ctx, t, c, "pool", "get", cluster.PoolName, "-o", "json"); !strings.Contains(output, words) {
+			return fmt.Errorf("nothing is said of %q: %s", words, output)
 		}
 		return nil
 	}
@@ -41,9 +41,9 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	for i := range 3 {
 		rados(ctx, t, c, fmt.Sprintf("rados -p rbd put content-%d %s", i, file))
 	}
-	thresholdReached := host.Sense{Key: host.SenseUnitAttention, Code: 0x38, Qualifier: 0x07}
+	thresholdReached := initiator.Sense{Key: initiator.SenseUnitAttention, Code: 0x38, Qualifier: 0x07}
 	until(ctx, t, func() error {
-		response, err := session.Do(ctx, host.Write(0, 0, content(2), blockSize))
+		response, err := session.Do(ctx, initiator.Write(0, 0, content(2), blockSize))
 		if err == nil && response.Sense != thresholdReached {
 			err = fmt.Errorf("the host was told %v", response)
 		}
@@ -52,7 +52,7 @@ func TestAPoolNearlyFullIsToldToHostsAndToPeople(t *testing.T) {
 	writes(ctx, t, session, 0, 3)
 	reads(ctx, t, session, 0, 3)
 	until(ctx, t, func() error { return shown("more than 5% are used") })
-	if said := control(ctx, t, c, "events"); !strings.Contains(said, "NearlyFull") {
-		t.Errorf("no event tells of it:\n%s", said)
+	if output := control(ctx, t, c, "events"); !strings.Contains(output, "NearlyFull") {
+		t.Errorf("no event tells of it:\n%s", output)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("SKIP a cluster over Ceph: it is not installed:", err)
 		return
 	}
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		fmt.Println("SKIP a cluster over Ceph:", err)
 		return
 	}
@@ -111,7 +111,7 @@ func ownerOf(ctx context.Context, t *testing.T, c *cluster.Cluster, volume int) 
 // until waits until a condition holds.
 func until(ctx context.Context, t *testing.T, condition func() error) {
 	t.Helper()
-	if err := world.Until(ctx, condition); err != nil {
+	if err := netns.Until(ctx, condition); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,7 +120,7 @@ func until(ctx context.Context, t *testing.T, condition func() error) {
 type writers struct {
 	t         *testing.T
 	c         *cluster.Cluster
-	multipath *host.Multipath
+	multipath *initiator.Multipath
 	luns      []uint16
 	stop      context.CancelFunc
 	runs      sync.WaitGroup
@@ -148,7 +148,7 @@ func write(ctx context.Context, t *testing.T, c *cluster.Cluster) *writers {
 	for i := range c.Volumes {
 		w.luns = append(w.luns, uint16(i))
 	}
-	w.multipath = host.Open(host.Config{Portals: c.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1", LUNs: w.luns})
+	w.multipath = initiator.Open(initiator.Config{Portals: c.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1", LUNs: w.luns})
 	t.Cleanup(w.multipath.Close)
 	if err := w.multipath.WaitPaths(ctx, len(c.AllPortals())); err != nil {
 		t.Fatal(err)
@@ -167,15 +167,15 @@ func (w *writers) run(running, ctx context.Context, lun uint16) {
 	for number := uint64(1); running.Err() == nil; number++ {
 		at := place{lun, number % writtenBlocks}
 		began := time.Now()
-		result := w.multipath.Run(ctx, host.Write(lun, at.block, content(number), blockSize))
+		result := w.multipath.Run(ctx, initiator.Write(lun, at.block, content(number), blockSize))
 		w.mu.Lock()
 		w.longest = max(w.longest, time.Since(began))
 		switch {
-		case result.Outcome == host.OK && result.Response.Status == host.StatusGood:
+		case result.Outcome == initiator.OK && result.Response.Status == initiator.StatusGood:
 			w.acknowledged[at], w.doubtful[at] = number, nil
-		case result.Outcome == host.OK:
+		case result.Outcome == initiator.OK:
 			w.refused = append(w.refused, fmt.Sprintf("LUN %d: %s", lun, result.Response))
-		case result.Outcome == host.Unknown:
+		case result.Outcome == initiator.Unknown:
 			w.doubtful[at] = append(w.doubtful[at], number)
 		}
 		close(w.changed)
@@ -244,8 +244,8 @@ func (w *writers) end(ctx context.Context) {
 		w.t.Error(refused)
 	}
 	for at, number := range w.acknowledged {
-		result := w.multipath.Run(ctx, host.Read(at.lun, at.block, 1, blockSize))
-		if result.Outcome != host.OK || result.Response.Status != host.StatusGood {
+		result := w.multipath.Run(ctx, initiator.Read(at.lun, at.block, 1, blockSize))
+		if result.Outcome != initiator.OK || result.Response.Status != initiator.StatusGood {
 			w.t.Errorf("LUN %d block %d can't be read: %v %s %v", at.lun, at.block, result.Outcome, result.Response, result.Err)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // condition waits until a condition of an object has a reason, and returns its message.
@@ -28,8 +28,8 @@ func condition(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name
 		if err := json.Unmarshal([]byte(text), &found); err != nil {
 			return err
 		}
-		for _, one := range found.Status.Conditions {
-			if message = one.Message; one.Type == "Ready" && one.Reason == reason {
+		for _, condition := range found.Status.Conditions {
+			if message = condition.Message; condition.Type == "Ready" && condition.Reason == reason {
 				return nil
 			}
 		}
@@ -38,8 +38,8 @@ func condition(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name
 	return message
 }
 
-// A Ceph pool is deleted and created again under its name. Until an administrator confirms that, gateways create nothing in it, and the
-// condition of the lost volume names the cause.
+// A Ceph pool is deleted and created again under its name. Until an administrator confirms that, gateways create nothing in it, and
+// the condition of the lost volume names the cause.
 func TestAPoolThatWasCreatedAnewIsRefusedUntilItIsAdopted(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1})
 	condition(ctx, t, c, "pool", cluster.PoolName, "Reachable")
@@ -82,7 +82,7 @@ func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	session := login(ctx, t, c, 1, 0)
 	writes(ctx, t, session, 0, 1)
 	until(ctx, t, func() error {
-		_, err := session.Good(ctx, host.Write(1, 0, content(1), blockSize))
+		_, err := session.Good(ctx, initiator.Write(1, 0, content(1), blockSize))
 		return err
 	})
 	replaced, truncated := "rbd/"+imageOf(ctx, t, c, name), "rbd/"+imageOf(ctx, t, c, "other")

@@ -10,22 +10,22 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
-func writes(ctx context.Context, t *testing.T, session *host.Session, lun uint16, number uint64) {
+func writes(ctx context.Context, t *testing.T, session *initiator.Session, lun uint16, number uint64) {
 	t.Helper()
-	if _, err := session.Good(ctx, host.Write(lun, 0, content(number), blockSize)); err != nil {
+	if _, err := session.Good(ctx, initiator.Write(lun, 0, content(number), blockSize)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // reads waits until a LUN exists and contains a number.
-func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16, number uint64) {
+func reads(ctx context.Context, t *testing.T, session *initiator.Session, lun uint16, number uint64) {
 	t.Helper()
 	until(ctx, t, func() error {
-		data, err := session.Good(ctx, host.Read(lun, 0, 1, blockSize))
+		data, err := session.Good(ctx, initiator.Read(lun, 0, 1, blockSize))
 		if err == nil && string(data) != string(content(number)) {
 			err = fmt.Errorf("LUN %d holds % x…, not %d", lun, data[:8], number)
 		}
@@ -80,7 +80,7 @@ func TestImagesAreManagedByTheGatewaysThatServeThem(t *testing.T) {
 	control(ctx, t, c, "volume", "resize", name, "--size", "32Mi", "--wait")
 	writes(ctx, t, session, 0, 1)
 	until(ctx, t, func() error {
-		_, err := session.Good(ctx, host.Write(0, 33<<20/blockSize-2049, content(9), blockSize))
+		_, err := session.Good(ctx, initiator.Write(0, 33<<20/blockSize-2049, content(9), blockSize))
 		return err
 	})
 
@@ -143,8 +143,8 @@ func TestAnImageIsAdoptedWithWhatItHoldsAndAnotherOneRefused(t *testing.T) {
 	rados(ctx, t, c, "rbd create --size 4M --image-feature layering,exclusive-lock,object-map rbd/unfit")
 	control(ctx, t, c, "volume", "create", "refused", "--pool", cluster.PoolName, "--size", "4Mi", "--from-image", "unfit")
 	until(ctx, t, func() error {
-		if said := control(ctx, t, c, "volume", "get", "refused", "-o", "json"); !strings.Contains(said, "object-map") {
-			return fmt.Errorf("nothing is said of object-map: %s", said)
+		if output := control(ctx, t, c, "volume", "get", "refused", "-o", "json"); !strings.Contains(output, "object-map") {
+			return fmt.Errorf("nothing is said of object-map: %s", output)
 		}
 		return nil
 	})
@@ -214,14 +214,14 @@ func TestAPoolThatCannotBeUsedSaysWhy(t *testing.T) {
 		create(ctx, t, c, name, wanted.spec)
 	}
 	for name, wanted := range pools {
-		said := ""
-		if err := world.Until(ctx, func() error {
+		output := ""
+		if err := netns.Until(ctx, func() error {
 			shown, err := c.Control(ctx, "pool", "get", name, "-o", "json")
 			if err != nil {
-				return fmt.Errorf("%w; before it said %s", err, said)
+				return fmt.Errorf("%w; before it said %s", err, output)
 			}
-			if said = string(shown); !strings.Contains(said, wanted.words) {
-				return fmt.Errorf("it says %s", said)
+			if output = string(shown); !strings.Contains(output, wanted.words) {
+				return fmt.Errorf("it says %s", output)
 			}
 			return nil
 		}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // volumesOf returns the volumes that a gateway owns.
@@ -183,8 +183,8 @@ func TestAReservationOutlivesItsOwner(t *testing.T) {
 	owner := ownerOf(ctx, t, c, 0)
 	other := (owner + 1) % len(c.Gateways)
 	mine := login(ctx, t, c, 1, other)
-	for _, command := range []host.Command{host.PersistentReserve(0, host.PRRegister, 0, 0, 0x11),
-		host.PersistentReserve(0, host.PRReserve, host.WriteExclusiveRegistrantsOnly, 0x11, 0)} {
+	for _, command := range []initiator.Command{initiator.PersistentReserve(0, initiator.PRRegister, 0, 0, 0x11),
+		initiator.PersistentReserve(0, initiator.PRReserve, initiator.WriteExclusiveRegistrantsOnly, 0x11, 0)} {
 		if _, err := mine.Good(ctx, command); err != nil {
 			t.Fatal(err)
 		}
@@ -195,20 +195,20 @@ func TestAReservationOutlivesItsOwner(t *testing.T) {
 	takenOver(ctx, t, c, []int{0}, owner)
 	theirs := login(ctx, t, c, 2, (owner+2)%len(c.Gateways))
 	until(ctx, t, func() error {
-		_, err := theirs.Good(ctx, host.Write(0, 0, content(1), blockSize))
-		var answer *host.AnswerError
-		if errors.As(err, &answer) && answer.Response.Status == host.StatusReservationConflict {
+		_, err := theirs.Good(ctx, initiator.Write(0, 0, content(1), blockSize))
+		var answer *initiator.AnswerError
+		if errors.As(err, &answer) && answer.Response.Status == initiator.StatusReservationConflict {
 			return nil
 		}
 		return fmt.Errorf("no conflict: %w", err)
 	})
-	if _, err := mine.Good(ctx, host.Write(0, 0, content(2), blockSize)); err != nil {
+	if _, err := mine.Good(ctx, initiator.Write(0, 0, content(2), blockSize)); err != nil {
 		t.Error(err)
 	}
 }
 
 // login opens a session of a host, by number, to a gateway's portal on the red fabric.
-func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gateway int) *host.Session {
+func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gateway int) *initiator.Session {
 	t.Helper()
 	session, err := c.Login(ctx, number, gateway)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // epochs returns the epochs in which the volumes are served.
 func epochs(ctx context.Context, t *testing.T, c *cluster.Cluster) []uint64 {
 	t.Helper()
 	var all []uint64
-	err := world.Until(ctx, func() error { // one may be moving to a gateway that connected later than the others
+	err := netns.Until(ctx, func() error { // one may be moving to a gateway that connected later than the others
 		all = nil
 		for volume := range c.Volumes {
 			epoch, err := c.Owned(ctx, volume)
@@ -127,7 +127,7 @@ func TestAnOwnerCutFromCephKeepsItsHostsWaitingUntilItIsBackOrItsVolumeIsMoved(t
 // and forwarder alike, and accepted again once there is space.
 func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, VolumeMiB: 256, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
-	noRoom := host.Sense{Key: 0x7, Code: 0x27, Qualifier: 0x07}
+	noRoom := initiator.Sense{Key: 0x7, Code: 0x27, Qualifier: 0x07}
 	data := make([]byte, 64*blockSize)
 	place := uint64(0)
 	for gateway := range c.Gateways {
@@ -136,8 +136,8 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 		// Each write goes to blocks that were not written before.
 		next := func() (full bool, err error) {
 			place += 64
-			response, err := session.Do(ctx, host.Write(0, place, data, blockSize))
-			if err == nil && response.Status != host.StatusGood && response.Sense != noRoom {
+			response, err := session.Do(ctx, initiator.Write(0, place, data, blockSize))
+			if err == nil && response.Status != initiator.StatusGood && response.Sense != noRoom {
 				err = fmt.Errorf("the host was told %s", response)
 			}
 			return err == nil && response.Sense == noRoom, err

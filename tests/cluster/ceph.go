@@ -58,8 +58,8 @@ func (c *Cluster) MiniCeph(ctx context.Context, action string, more ...string) e
 	defer func() { _ = errors.Join(output.Close(), os.Remove(output.Name())) }() // the output is read before
 	command.Stdout, command.Stderr = output, output
 	if err := command.Run(); err != nil {
-		said, _ := os.ReadFile(output.Name()) // without the output the error has less information
-		return fmt.Errorf("mini-ceph %s: %w: %s", action, err, strings.TrimSpace(string(said)))
+		text, _ := os.ReadFile(output.Name()) // without the output the error has less information
+		return fmt.Errorf("mini-ceph %s: %w: %s", action, err, strings.TrimSpace(string(text)))
 	}
 	return nil
 }

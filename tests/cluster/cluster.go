@@ -1,5 +1,5 @@
 // Package cluster runs a complete Sluice for tests: control plane, gateways, volumes and a target. All processes are real, in
-// namespaces that bridges connect (package world).
+// namespaces that bridges connect (package netns).
 package cluster
 
 import (
@@ -17,7 +17,7 @@ import (
 
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // Fabrics of hosts, and the network of the cluster itself.
@@ -81,10 +81,10 @@ type Options struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	Options
-	Network  *world.Network
-	Gateways []*world.Process
-	Replicas []*world.Process
-	Members  []*world.Process
+	Network  *netns.Network
+	Gateways []*netns.Process
+	Replicas []*netns.Process
+	Members  []*netns.Process
 
 	connection *grpc.ClientConn
 }
@@ -95,7 +95,7 @@ func GatewayName(i int) string { return fmt.Sprintf("gw-%d", i+1) }
 // VolumeName of a volume, from 0; it is the LUN of that number.
 func VolumeName(i int) string { return fmt.Sprintf("vol-%d", i) }
 
-// Start starts the control plane, creates all objects and starts the gateways. The caller must call Isolate (package world)
+// Start starts the control plane, creates all objects and starts the gateways. The caller must call Isolate (package netns)
 // first. If it fails it ends all processes.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{Options: options}
@@ -116,7 +116,7 @@ func (c *Cluster) wire(context.Context) (err error) {
 	if c.Ceph != nil {
 		fabrics, nodes = append(fabrics, Storage), append(nodes, CephNode)
 	}
-	c.Network, err = world.NewNetwork(fabrics, nodes)
+	c.Network, err = netns.NewNetwork(fabrics, nodes)
 	return err
 }
 
@@ -244,7 +244,7 @@ func (c *Cluster) startReplicas(ctx context.Context) error {
 		p, err := c.start(fmt.Sprintf("cp-%d", i+1), ControlNode, c.controlPlaneCommand(i), environment...)
 		c.Replicas = append(c.Replicas, p)
 		if err == nil {
-			err = world.UntilListens(ctx, p, c.endpoint(i))
+			err = netns.UntilListens(ctx, p, c.endpoint(i))
 		}
 		if err != nil {
 			return err
@@ -270,8 +270,8 @@ func (c *Cluster) startEtcd() error {
 	return nil
 }
 
-func (c *Cluster) start(name, node string, command []string, environment ...string) (*world.Process, error) {
-	p := &world.Process{Name: name, Node: node, Arguments: command, Environment: environment, Log: c.path(name + ".log")}
+func (c *Cluster) start(name, node string, command []string, environment ...string) (*netns.Process, error) {
+	p := &netns.Process{Name: name, Node: node, Arguments: command, Environment: environment, Log: c.path(name + ".log")}
 	return p, p.Start()
 }
 
@@ -366,9 +366,9 @@ func (c *Cluster) Stop() error {
 }
 
 // Processes returns the processes of the cluster, dependent ones first.
-func (c *Cluster) Processes() []*world.Process {
-	var all []*world.Process
-	for _, group := range [][]*world.Process{c.Gateways, c.Replicas, c.Members} {
+func (c *Cluster) Processes() []*netns.Process {
+	var all []*netns.Process
+	for _, group := range [][]*netns.Process{c.Gateways, c.Replicas, c.Members} {
 		for _, p := range group {
 			if p != nil {
 				all = append(all, p)

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func TestMain(m *testing.M) {
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		fmt.Println("SKIP cluster:", err)
 		return
 	}
@@ -71,7 +71,7 @@ func TestReplicasAnswerThoughAMemberOfEtcdAndAReplicaAreLost(t *testing.T) {
 	if err := errors.Join(c.Members[2].Kill(), c.Replicas[1].Kill()); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		_, err := c.Control(ctx, "volume", "get", cluster.VolumeName(0))
 		return err
 	}); err != nil {
@@ -84,7 +84,7 @@ func TestACallGoesToTheReplicaThatIsLeft(t *testing.T) {
 	if err := c.Replicas[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error { return c.Drain(ctx, 0) }); err != nil {
+	if err := netns.Until(ctx, func() error { return c.Drain(ctx, 0) }); err != nil {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestGatewaysBecomeReadyAndVolumesOwnedThenMoved(t *testing.T) {
 	if err := c.Move(ctx, 0, next); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		now, err := c.Owner(ctx, 0)
 		if err == nil && now != next {
 			err = fmt.Errorf("%s owns it", cluster.GatewayName(now))

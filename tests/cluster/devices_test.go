@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // loopDevices attaches a loop device of each size in MiB, until the test ends.
@@ -72,7 +72,7 @@ func TestAVolumeOnAWholeDeviceOutlivesItsOwnersAndTheControlPlanesAbsence(t *tes
 	if err := c.Gateways[other].Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() (err error) {
+	if err := netns.Until(ctx, func() (err error) {
 		session, err = c.Login(ctx, 3, other)
 		return err
 	}); err != nil {
@@ -85,7 +85,7 @@ func TestAVolumeOnAWholeDeviceOutlivesItsOwnersAndTheControlPlanesAbsence(t *tes
 	if err := c.Replicas[0].Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		_, err := c.Control(ctx, "status")
 		return err
 	}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // forwardingRoom is the maximum number of connections in their login at a forwarding port
@@ -37,7 +37,7 @@ func TestAFloodOfTheForwardingPortKeepsForwardingAlive(t *testing.T) {
 	for gateway := range 2 {
 		flood(ctx, t, c, gateway)
 	}
-	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
+	write := initiator.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
 	for gateway := range 2 { // one of them owns the volume; the other one forwards over a new connection
 		session := login(ctx, t, c, 1, gateway)
 		if _, err := session.Good(ctx, write); err != nil {

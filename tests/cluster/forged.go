@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // CopiedState is the content of a gateway's state directory that an attacker copied.
@@ -70,11 +70,11 @@ func (f Forged) Login(ctx context.Context) error {
 		sum.Write([]byte(direction))
 		return string(sum.Sum(nil))
 	}
-	session, err := host.Login(ctx, host.Options{Portal: f.Address, Target: Target, Initiator: f.Initiator,
+	session, err := initiator.Login(ctx, initiator.Options{Portal: f.Address, Target: Target, Initiator: f.Initiator,
 		ISID: [6]byte{0x80, 0, 0, 0x66},
 		Keys: []string{fmt.Sprintf("X-dev.sluice.Origin=1,%d,%s,60001,60001,1,rw,%d,%s", f.Number, f.Incarnation,
 			f.Owner.GetNumber(), f.Owner.GetIncarnation())},
-		CHAP: &host.CHAP{User: f.Key.GetId(), Secret: secret("sluice forwarder"), MutualSecret: secret("sluice owner")}})
+		CHAP: &initiator.CHAP{User: f.Key.GetId(), Secret: secret("sluice forwarder"), MutualSecret: secret("sluice owner")}})
 	if err == nil {
 		session.Close()
 	}

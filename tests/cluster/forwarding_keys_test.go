@@ -8,8 +8,8 @@ import (
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const authorizationFailure = 0x0202 // RFC 7143 §11.13.5
@@ -18,7 +18,7 @@ const authorizationFailure = 0x0202 // RFC 7143 §11.13.5
 func copied(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peers int) *cluster.CopiedState {
 	t.Helper()
 	var state *cluster.CopiedState
-	if err := world.Until(ctx, func() (err error) {
+	if err := netns.Until(ctx, func() (err error) {
 		state, err = c.CopyState(gateway)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func incarnation(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway,
 
 func refusedWith(t *testing.T, what string, err error, status uint16) {
 	t.Helper()
-	var refused *host.LoginError
+	var refused *initiator.LoginError
 	switch {
 	case err == nil:
 		t.Errorf("%s is admitted", what)
@@ -103,14 +103,14 @@ func TestACopiedDesiredStateOpensNoOtherGatewaysSessions(t *testing.T) {
 	if err := c.Gateways[thief].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(thief))
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error {
-		var refused *host.LoginError
+	if err := netns.Until(ctx, func() error {
+		var refused *initiator.LoginError
 		if err := forged.Login(ctx); !errors.As(err, &refused) {
 			return fmt.Errorf("after `gateway delete`: %w", err)
 		}
@@ -131,10 +131,10 @@ func TestKeysOfGatewaysRotateAndNoCommandFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	forwarder := 1 - owner
-	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
-	good := func(session *host.Session, what string) {
+	write := initiator.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
+	good := func(session *initiator.Session, what string) {
 		t.Helper()
-		if response, err := session.Do(ctx, write); err != nil || response.Status != host.StatusGood {
+		if response, err := session.Do(ctx, write); err != nil || response.Status != initiator.StatusGood {
 			t.Errorf("%s: %v, %v", what, response, err)
 		}
 	}
@@ -145,9 +145,9 @@ func TestKeysOfGatewaysRotateAndNoCommandFails(t *testing.T) {
 		if _, err := c.Control(ctx, "gateway", "rotate-keys"); err != nil {
 			t.Fatal(err)
 		}
-		if err := world.Until(ctx, func() error {
+		if err := netns.Until(ctx, func() error {
 			good(steady, "a session from before the rotation")
-			fresh, err := host.Login(ctx, host.Options{Portal: c.Portals(forwarder)[0], Target: cluster.Target,
+			fresh, err := initiator.Login(ctx, initiator.Options{Portal: c.Portals(forwarder)[0], Target: cluster.Target,
 				Initiator: cluster.Initiator + "2", ISID: [6]byte{0x80, 0, 0, 0, 0, byte(i)}})
 			if err != nil {
 				return err
@@ -169,12 +169,12 @@ func TestKeysOfGatewaysRotateAndNoCommandFails(t *testing.T) {
 }
 
 // becomesOnce writes over a new session, whose first command may get unit attentions.
-func becomesOnce(ctx context.Context, t *testing.T, session *host.Session, write host.Command) {
+func becomesOnce(ctx context.Context, t *testing.T, session *initiator.Session, write initiator.Command) {
 	t.Helper()
 	for range 4 {
 		response, err := session.Do(ctx, write)
 		switch {
-		case err == nil && response.Status == host.StatusGood:
+		case err == nil && response.Status == initiator.StatusGood:
 			return
 		case err == nil && response.Sense.Key == 0x06:
 		default:

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -46,7 +46,7 @@ func connects(ctx context.Context, t *testing.T, service pb.GatewayStreamService
 	s.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Hello{Hello: hello}})
 	go func() {
 		beat := &pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}}
-		for world.Wait(stream.Context(), heartbeat) == nil && s.trySend(beat) == nil {
+		for netns.Wait(stream.Context(), heartbeat) == nil && s.trySend(beat) == nil {
 		}
 	}()
 	return s
@@ -62,9 +62,9 @@ func (s *stranger) trySend(message *pb.ConnectRequest) error {
 func withCertificate(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway string) pb.GatewayStreamServiceClient {
 	t.Helper()
 	certs := filepath.Join(c.Directory, "certs")
-	if said, err := exec.CommandContext(ctx, filepath.Join(c.Programs, "sluice-controlplane"), "certs", "--directory", certs,
+	if output, err := exec.CommandContext(ctx, filepath.Join(c.Programs, "sluice-controlplane"), "certs", "--directory", certs,
 		"--gateway", gateway).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	connection, err := client.Connect(client.Options{
 		Endpoints: []string{c.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460"}, TLS: c.Files("gateway-" + gateway)})

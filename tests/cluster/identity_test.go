@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // twin returns a second process of a gateway, not started: with separate admin socket, log and metrics; in another node's
 // namespace if one is given; with another state directory if one is given.
-func twin(t *testing.T, of *world.Process, node, state string) *world.Process {
+func twin(t *testing.T, of *netns.Process, node, state string) *netns.Process {
 	t.Helper()
 	directory := t.TempDir()
 	words := slices.Clone(of.Arguments)
@@ -30,7 +30,7 @@ func twin(t *testing.T, of *world.Process, node, state string) *world.Process {
 			words[i+1] = state
 		}
 	}
-	second := &world.Process{Name: of.Name + " again", Node: node, Arguments: words, Log: filepath.Join(directory, "log")}
+	second := &netns.Process{Name: of.Name + " again", Node: node, Arguments: words, Log: filepath.Join(directory, "log")}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("--- %s\n%s", second.Name, second.LogTail(30))
@@ -43,17 +43,17 @@ func twin(t *testing.T, of *world.Process, node, state string) *world.Process {
 }
 
 // ends waits for the end of a process and checks its status and its last output.
-func ends(ctx context.Context, t *testing.T, p *world.Process, status string, words ...string) {
+func ends(ctx context.Context, t *testing.T, p *netns.Process, status string, words ...string) {
 	t.Helper()
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
 		t.Fatalf("%s has not ended", p.Name)
 	}
-	said := strings.Join(p.Unexpected(), "\n")
+	output := strings.Join(p.Unexpected(), "\n")
 	for _, word := range append(words, status) {
-		if !strings.Contains(said, word) {
-			t.Errorf("%s ended without %q: %s", p.Name, word, said)
+		if !strings.Contains(output, word) {
+			t.Errorf("%s ended without %q: %s", p.Name, word, output)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func ends(ctx context.Context, t *testing.T, p *world.Process, status string, wo
 // refusedFor waits until a gateway's condition Refused has a reason.
 func refusedFor(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, reason string) {
 	t.Helper()
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		shown, err := c.Control(ctx, "gateway", "get", gateway, "-o", "json")
 		if err != nil {
 			return err
@@ -85,10 +85,10 @@ func refusedFor(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, 
 	}
 }
 
-func logsIn(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) *host.Session {
+func logsIn(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) *initiator.Session {
 	t.Helper()
-	var session *host.Session
-	if err := world.Until(ctx, func() (err error) {
+	var session *initiator.Session
+	if err := netns.Until(ctx, func() (err error) {
 		session, err = c.Login(ctx, 1, gateway)
 		return err
 	}); err != nil {
@@ -170,7 +170,7 @@ func TestAGatewayKeepsServingWhenAControlPlaneOfAnotherSystemTakesTheAddress(t *
 	if err := replica.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.Until(ctx, func() error { return c.Grow(ctx, 1) }); err != nil {
+	if err := netns.Until(ctx, func() error { return c.Grow(ctx, 1) }); err != nil {
 		t.Fatal(err)
 	}
 	refusedFor(ctx, t, c, cluster.GatewayName(0), "AnotherSystem")

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -120,22 +120,22 @@ func TestAHostLogsInWithItsCredentialsOnlyThroughEveryPortal(t *testing.T) {
 		MutualUser: cluster.Target, MutualSecret: mutual}
 	m.makeByCLI("second", "--initiator", matrixName+"third", "--chap-secret-file", chap)
 	m.hosts["second"] = logins.Credentials{Initiator: matrixName + "third", User: matrixName + "third", Secret: secret,
-		Former: []host.CHAP{{User: matrixName + "second", Secret: secret}}}
+		Former: []initiator.CHAP{{User: matrixName + "second", Secret: secret}}}
 	m.makeByCLI("open", "--allow-unauthenticated")
 	m.hosts["open"] = logins.Credentials{Initiator: matrixName + "open"}
 	m.admit()
 	m.everywhere("made by the CLI")
 
 	// A session outlives the secret that it authenticated with.
-	kept, err := host.Login(ctx, host.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: matrixName + "named",
-		CHAP: &host.CHAP{User: "web", Secret: secret}, ISID: [6]byte{0x80, 0, 0, 0x78}})
+	kept, err := initiator.Login(ctx, initiator.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: matrixName + "named",
+		CHAP: &initiator.CHAP{User: "web", Secret: secret}, ISID: [6]byte{0x80, 0, 0, 0x78}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer kept.Close()
 	m.apply("named", fmt.Sprintf("initiators: [%snamed], chap: {username: web, password: %q}", matrixName, rotated))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: "web", Secret: rotated,
-		Former: []host.CHAP{{User: "web", Secret: secret}}}
+		Former: []initiator.CHAP{{User: "web", Secret: secret}}}
 	m.everywhere("secret rotated")
 	select {
 	case <-kept.Over():
@@ -145,7 +145,7 @@ func TestAHostLogsInWithItsCredentialsOnlyThroughEveryPortal(t *testing.T) {
 
 	m.apply("named", fmt.Sprintf("initiators: [%snamed], chap: {password: %q}", matrixName, rotated))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: matrixName + "named", Secret: rotated,
-		Former: []host.CHAP{{User: "web", Secret: rotated}, {User: "web", Secret: secret}}}
+		Former: []initiator.CHAP{{User: "web", Secret: rotated}, {User: "web", Secret: secret}}}
 	m.everywhere("user name removed")
 
 	owner, err := c.Owner(ctx, 0)
@@ -156,7 +156,7 @@ func TestAHostLogsInWithItsCredentialsOnlyThroughEveryPortal(t *testing.T) {
 		t.Fatal(err)
 	}
 	survivor := 1 - owner
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		now, err := c.Owner(ctx, 0)
 		if err == nil && now != survivor {
 			err = fmt.Errorf("%s owns the volume", cluster.GatewayName(now))
@@ -187,7 +187,7 @@ func TestASessionWithoutCHAPEndsWhenTheHostMustAuthenticate(t *testing.T) {
 	m.makeByCLI("open", "--allow-unauthenticated")
 	m.admit()
 	exporting(ctx, t, c, "")
-	session, err := host.Login(ctx, host.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: matrixName + "open"})
+	session, err := initiator.Login(ctx, initiator.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: matrixName + "open"})
 	if err != nil {
 		t.Fatal(err)
 	}

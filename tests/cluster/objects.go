@@ -13,7 +13,7 @@ import (
 
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // Grow increases the number of volumes; each is a LUN of the target.
@@ -141,7 +141,7 @@ func (c *Cluster) exported(ctx context.Context) error {
 
 // WaitReady returns once all gateways are Ready, the target has all its paths, and all volumes are Owned.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	err := world.Until(ctx, func() error {
+	err := netns.Until(ctx, func() error {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		gateways, err := c.allGateways(limited)
@@ -243,7 +243,7 @@ func (c *Cluster) Bring(ctx context.Context, volume, gateway int) error {
 	if err := c.Move(ctx, volume, gateway); err != nil {
 		return err
 	}
-	return world.Until(ctx, func() error {
+	return netns.Until(ctx, func() error {
 		at, err := c.Owner(ctx, volume)
 		if err == nil && at != gateway {
 			err = fmt.Errorf("%s is still with %s", VolumeName(volume), GatewayName(at))

@@ -59,12 +59,12 @@ func (c *Cluster) watchOwners(ctx context.Context, o *Owners) error {
 			return err
 		}
 		if volume := change.GetVolume(); volume != nil {
-			o.take(volume.GetMeta().GetName(), volume.GetStatus())
+			o.observe(volume.GetMeta().GetName(), volume.GetStatus())
 		}
 	}
 }
 
-func (o *Owners) take(name string, status *pb.VolumeStatus) {
+func (o *Owners) observe(name string, status *pb.VolumeStatus) {
 	now := Ownership{Gateway: status.GetOwnerGateway(), Epoch: status.GetEpoch(),
 		Serves: status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED}
 	o.mu.Lock()
@@ -92,7 +92,7 @@ func (o *Owners) Now() map[string]Ownership {
 // Of returns the volumes that a gateway, by its number, owns and serves.
 func (o *Owners) Of(number uint32) map[string]Ownership {
 	all := o.Now()
-	maps.DeleteFunc(all, func(_ string, is Ownership) bool { return is.Gateway != number || !is.Serves })
+	maps.DeleteFunc(all, func(_ string, ownership Ownership) bool { return ownership.Gateway != number || !ownership.Serves })
 	return all
 }
 
@@ -101,8 +101,8 @@ func (o *Owners) WaitShare(ctx context.Context, number uint32, volumes int) erro
 	for {
 		o.mu.Lock()
 		owned, changed := 0, o.changed
-		for _, is := range o.known {
-			if is.Gateway == number && is.Serves {
+		for _, ownership := range o.known {
+			if ownership.Gateway == number && ownership.Serves {
 				owned++
 			}
 		}
@@ -137,11 +137,11 @@ func (o *Owners) newer(than map[string]Ownership) (last time.Time, left int, cha
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, was := range than {
-		is := o.known[name]
-		if !is.Serves || is.Epoch <= was.Epoch {
+		ownership := o.known[name]
+		if !ownership.Serves || ownership.Epoch <= was.Epoch {
 			left++
-		} else if is.Heard.After(last) {
-			last = is.Heard
+		} else if ownership.Heard.After(last) {
+			last = ownership.Heard
 		}
 	}
 	return last, left, o.changed

@@ -16,9 +16,9 @@ func told(owner uint32, epoch uint64, state pb.OwnershipState) *pb.VolumeStatus 
 func TestVolumesAreServedAnewOnceEachIsOwnedInALaterEpoch(t *testing.T) {
 	const owned, opening = pb.OwnershipState_OWNERSHIP_STATE_OWNED, pb.OwnershipState_OWNERSHIP_STATE_OPENING
 	o := &Owners{known: map[string]Ownership{}, changed: make(chan struct{})}
-	o.take("a", told(1, 3, owned))
-	o.take("b", told(1, 5, owned))
-	o.take("c", told(2, 7, owned))
+	o.observe("a", told(1, 3, owned))
+	o.observe("b", told(1, 5, owned))
+	o.observe("c", told(2, 7, owned))
 	before := o.Of(1)
 	if len(before) != 2 {
 		t.Fatalf("gateway 1 owns %v", before)
@@ -35,7 +35,7 @@ func TestVolumesAreServedAnewOnceEachIsOwnedInALaterEpoch(t *testing.T) {
 		{"b", told(1, 5, owned), false},
 		{"b", told(1, 6, owned), true}, // the same gateway, another incarnation of it
 	} {
-		o.take(step.volume, step.status)
+		o.observe(step.volume, step.status)
 		_, left, _ := o.newer(before)
 		if (left == 0) != step.done {
 			t.Errorf("after %v: %d left", step.status, left)
@@ -50,7 +50,7 @@ func TestVolumesAreServedAnewOnceEachIsOwnedInALaterEpoch(t *testing.T) {
 	if err != nil || last.Before(before["a"].Heard) {
 		t.Errorf("%v, %v", last, err)
 	}
-	o.take("b", told(1, 6, owned)) // nothing new
+	o.observe("b", told(1, 6, owned)) // nothing new
 	if again, _ := o.WaitNewer(context.Background(), before); again != last || time.Since(again) < 0 {
 		t.Errorf("the moment went from %v to %v", last, again)
 	}

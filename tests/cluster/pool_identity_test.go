@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // seen has the fields of an object that sluicectl prints.
@@ -45,14 +45,14 @@ func show(ctx context.Context, c *cluster.Cluster, kind, name string) (seen, err
 func waitFor(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name, condition, status, reason string) string {
 	t.Helper()
 	var message, last string
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		found, err := show(ctx, c, kind, name)
 		if err != nil {
 			return err
 		}
-		is, why, text := found.condition(condition)
-		if message = text; !strings.HasSuffix(is, status) || why != reason {
-			last = fmt.Sprintf("%s %s: %s is %s (%s: %s), not %s (%s)", kind, name, condition, is, why, text, status, reason)
+		state, why, text := found.condition(condition)
+		if message = text; !strings.HasSuffix(state, status) || why != reason {
+			last = fmt.Sprintf("%s %s: %s is %s (%s: %s), not %s (%s)", kind, name, condition, state, why, text, status, reason)
 			return errors.New(last)
 		}
 		return nil
@@ -99,7 +99,7 @@ func imageOf(ctx context.Context, t *testing.T, c *cluster.Cluster, volume strin
 // The pool's file system is not mounted when the gateways start. The directory at its path is not the pool: nothing is created or
 // deleted in it. The pool becomes Ready once the file system is mounted, and waiting operations are then done.
 func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *testing.T) {
-	if err := world.ShareMounts(); err != nil {
+	if err := netns.ShareMounts(); err != nil {
 		t.Fatal(err)
 	}
 	disk := xfs(t)
@@ -142,7 +142,7 @@ func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *t
 	if _, err := os.Stat(filepath.Join(disk.Directory, imageOf(ctx, t, c, "late"))); err != nil {
 		t.Error(err)
 	}
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		if _, err := os.Stat(filepath.Join(disk.Directory, image)); !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("the deleted volume's image is there: %w", err)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // newestEpoch returns the newest epoch in the files that match a pattern; 0: none.
@@ -90,13 +90,13 @@ func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) 
 		}
 	}
 	var found []byte
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		again, err := c.Login(ctx, 1, owner)
 		if err != nil {
 			return err
 		}
 		defer again.Close()
-		found, err = again.Good(ctx, host.Read(0, 0, 1, sectorSize))
+		found, err = again.Good(ctx, initiator.Read(0, 0, 1, sectorSize))
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // mapped maps the first volume again, read-only or not.
@@ -28,13 +28,13 @@ func mapped(ctx context.Context, t *testing.T, c *cluster.Cluster, readOnly bool
 }
 
 // becomes writes a block until the answer is the expected one: good, or DATA PROTECT, WRITE PROTECTED (07/27/00).
-func becomes(ctx context.Context, t *testing.T, session *host.Session, readOnly bool) {
+func becomes(ctx context.Context, t *testing.T, session *initiator.Session, readOnly bool) {
 	t.Helper()
-	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
-	if err := world.Until(ctx, func() error {
+	write := initiator.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
+	if err := netns.Until(ctx, func() error {
 		response, err := session.Do(ctx, write)
-		refused := response.Sense == host.Sense{Key: 0x07, Code: 0x27}
-		if err == nil && (readOnly != refused || !readOnly && response.Status != host.StatusGood) {
+		refused := response.Sense == initiator.Sense{Key: 0x07, Code: 0x27}
+		if err == nil && (readOnly != refused || !readOnly && response.Status != initiator.StatusGood) {
 			err = fmt.Errorf("a write is answered with %v", response)
 		}
 		return err
@@ -49,7 +49,7 @@ func TestALunThatIsReadOnlyIsSoThroughEveryGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	exporting(ctx, t, c, "")
-	sessions := []*host.Session{login(ctx, t, c, 1, 0), login(ctx, t, c, 1, 1)}
+	sessions := []*initiator.Session{login(ctx, t, c, 1, 0), login(ctx, t, c, 1, 1)}
 	for _, readOnly := range []bool{false, true, false} {
 		mapped(ctx, t, c, readOnly)
 		for _, session := range sessions {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // ownersOf returns the owners of all volumes, gateways from 0.
@@ -26,7 +26,7 @@ func ownersOf(ctx context.Context, c *cluster.Cluster) ([]int, error) {
 // owned waits until a gateway owns this number of volumes, and returns the owner of each.
 func owned(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, volumes int) (owners []int) {
 	t.Helper()
-	if err := world.Until(ctx, func() (err error) {
+	if err := netns.Until(ctx, func() (err error) {
 		if owners, err = ownersOf(ctx, c); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func writing(ctx context.Context, t *testing.T, c *cluster.Cluster) (stop func()
 	for i := range c.Options.Volumes {
 		luns = append(luns, uint16(i))
 	}
-	multipath := host.Open(host.Config{Portals: c.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1", LUNs: luns})
+	multipath := initiator.Open(initiator.Config{Portals: c.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1", LUNs: luns})
 	t.Cleanup(multipath.Close)
 	if err := multipath.WaitPaths(ctx, len(c.AllPortals())); err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func writing(ctx context.Context, t *testing.T, c *cluster.Cluster) (stop func()
 	loop.Go(func() {
 		for running.Err() == nil {
 			for _, lun := range luns {
-				result := multipath.Run(ctx, host.Write(lun, 0, make([]byte, 512), 512))
-				if result.Outcome == host.OK {
+				result := multipath.Run(ctx, initiator.Write(lun, 0, make([]byte, 512), 512))
+				if result.Outcome == initiator.OK {
 					written++
 				} else {
 					failed++

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // The backup is taken while the deletion of volumes waits for a gateway, and restored before a gateway is connected.
@@ -64,7 +64,7 @@ func TestADeletionThatWasPendingInABackupWaitsUntilItIsConfirmedOrDiscarded(t *t
 	}
 	control("restore", "discard", "volume", "wanted")
 	control("restore", "confirm", "volume", "spare")
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		if out, err := c.Control(ctx, "volume", "get", "spare"); err == nil {
 			return errors.New("it is still there: " + string(out))
 		}

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // login opens a session of a host, by number, to a gateway's portal on the red fabric.
-func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gateway int) *host.Session {
+func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gateway int) *initiator.Session {
 	t.Helper()
 	session, err := c.Login(ctx, number, gateway)
 	if err != nil {
@@ -27,7 +27,7 @@ func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gatewa
 // registered waits until the control plane has this number of sessions at a gateway.
 func registered(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, sessions int) {
 	t.Helper()
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		shown, err := c.Control(ctx, "session", "list", "--gateway", cluster.GatewayName(gateway), "-o", "json")
 		if found := strings.Count(string(shown), `"initiator"`); err == nil && found != sessions {
 			err = fmt.Errorf("%d sessions at %s: %s", found, cluster.GatewayName(gateway), shown)
@@ -69,7 +69,7 @@ func paths(ctx context.Context, c *cluster.Cluster) (applied, all []string, err 
 func exporting(ctx context.Context, t *testing.T, c *cluster.Cluster, left string) []string {
 	t.Helper()
 	var applied, all []string
-	if err := world.Until(ctx, func() (err error) {
+	if err := netns.Until(ctx, func() (err error) {
 		applied, all, err = paths(ctx, c)
 		if err == nil && (len(all) != 2 || len(applied) != 2 || slices.Contains(all, left)) {
 			err = fmt.Errorf("%v have applied it of %v", applied, all)
@@ -84,7 +84,7 @@ func exporting(ctx context.Context, t *testing.T, c *cluster.Cluster, left strin
 // appliedBy waits until a gateway that joins the path set serves the target: logins before that are refused.
 func appliedBy(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		applied, all, err := paths(ctx, c)
 		if err == nil && !slices.Contains(applied, cluster.GatewayName(gateway)) {
 			err = fmt.Errorf("%v have applied it of %v", applied, all)
@@ -100,14 +100,14 @@ func numberOf(gateway string) int {
 	return slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return cluster.GatewayName(i) == gateway })
 }
 
-func leftByLogout(ctx context.Context, t *testing.T, session *host.Session) {
+func leftByLogout(ctx context.Context, t *testing.T, session *initiator.Session) {
 	t.Helper()
 	select {
 	case <-session.Over():
 	case <-ctx.Done():
 		t.Fatal("the session was not asked to leave")
 	}
-	if lost := session.Lost(); lost.Reason != host.LostLogout {
+	if lost := session.Lost(); lost.Reason != initiator.LostLogout {
 		t.Fatalf("the session ended otherwise than by a logout: %v", lost)
 	}
 }
@@ -135,17 +135,17 @@ func TestSessionsLeaveADrainingGatewayOnlyWhileAnotherOneStays(t *testing.T) {
 	appliedBy(ctx, t, c, third)
 	joins := login(ctx, t, c, 2, third)
 	leftByLogout(ctx, t, alone)
-	for _, session := range []*host.Session{stays, joins} {
-		if _, err := session.Do(ctx, host.Command{CDB: make([]byte, 6)}); err != nil { // TEST UNIT READY
+	for _, session := range []*initiator.Session{stays, joins} {
+		if _, err := session.Do(ctx, initiator.Command{CDB: make([]byte, 6)}); err != nil { // TEST UNIT READY
 			t.Errorf("a session that stays: %v", err)
 		}
 	}
-	told, err := c.Control(ctx, "events")
+	events, err := c.Control(ctx, "events")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := strings.Count(string(told), "SessionRebalanced"); found != 2 {
-		t.Errorf("%d sessions were said to be asked, both were:\n%s", found, told)
+	if found := strings.Count(string(events), "SessionRebalanced"); found != 2 {
+		t.Errorf("%d sessions were said to be asked, both were:\n%s", found, events)
 	}
 	exporting(ctx, t, c, before[0])
 }

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // xfs returns a directory on a file system that shares blocks between files.
-func xfs(t *testing.T) *world.FileSystem {
+func xfs(t *testing.T) *netns.FileSystem {
 	t.Helper()
-	made, err := world.XFS(t.TempDir())
+	made, err := netns.XFS(t.TempDir())
 	if err != nil {
 		t.Skipf("no XFS here: %v", err)
 	}
@@ -31,19 +31,19 @@ func xfs(t *testing.T) *world.FileSystem {
 
 const sectorSize = 512
 
-func writes(ctx context.Context, t *testing.T, session *host.Session, lun uint16, content byte) {
+func writes(ctx context.Context, t *testing.T, session *initiator.Session, lun uint16, content byte) {
 	t.Helper()
-	if _, err := session.Good(ctx, host.Write(lun, 0, bytes.Repeat([]byte{content}, 8*sectorSize), sectorSize)); err != nil {
+	if _, err := session.Good(ctx, initiator.Write(lun, 0, bytes.Repeat([]byte{content}, 8*sectorSize), sectorSize)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // reads waits until a LUN exists, and returns its content.
-func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16) byte {
+func reads(ctx context.Context, t *testing.T, session *initiator.Session, lun uint16) byte {
 	t.Helper()
 	var data []byte
-	if err := world.Until(ctx, func() (err error) {
-		data, err = session.Good(ctx, host.Read(lun, 0, 8, sectorSize))
+	if err := netns.Until(ctx, func() (err error) {
+		data, err = session.Good(ctx, initiator.Read(lun, 0, 8, sectorSize))
 		return err
 	}); err != nil {
 		t.Fatal(err)

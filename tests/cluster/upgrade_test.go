@@ -15,9 +15,9 @@ import (
 
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/cluster/upgrade"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // upgraded unpacks the cluster of release 880afa1. Nothing runs yet. `shares` reports whether its pool is on a file system that
@@ -95,8 +95,8 @@ func admitsWithCredentialsOnly(ctx context.Context, t *testing.T, c *cluster.Clu
 // holdsWhatWasWritten reads every volume through a gateway.
 func holdsWhatWasWritten(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
-	var session *host.Session
-	if err := world.Until(ctx, func() (err error) { // the state that WaitReady reads may precede the upgrade
+	var session *initiator.Session
+	if err := netns.Until(ctx, func() (err error) { // the state that WaitReady reads may precede the upgrade
 		session, err = c.Login(ctx, upgrade.Registrant, gateway)
 		return err
 	}); err != nil {
@@ -108,11 +108,11 @@ func holdsWhatWasWritten(ctx context.Context, t *testing.T, c *cluster.Cluster, 
 	}
 }
 
-func holds(ctx context.Context, t *testing.T, session *host.Session, lun uint16, volume, content int) {
+func holds(ctx context.Context, t *testing.T, session *initiator.Session, lun uint16, volume, content int) {
 	t.Helper()
 	for _, read := range upgrade.Reads(lun, volume, content) {
 		var data []byte
-		if err := world.Until(ctx, func() (err error) { // there may be no owner yet
+		if err := netns.Until(ctx, func() (err error) { // there may be no owner yet
 			data, err = session.Good(ctx, read.Command)
 			return err
 		}); err != nil {
@@ -127,7 +127,7 @@ func holds(ctx context.Context, t *testing.T, session *host.Session, lun uint16,
 // reservedAsBefore requires the registrations and the reservation of release 880afa1, through a gateway.
 func reservedAsBefore(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
 	t.Helper()
-	data, err := login(ctx, t, c, upgrade.Holder, gateway).Good(ctx, host.ReservationKeys(upgrade.Reserved))
+	data, err := login(ctx, t, c, upgrade.Holder, gateway).Good(ctx, initiator.ReservationKeys(upgrade.Reserved))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +140,12 @@ func reservedAsBefore(ctx context.Context, t *testing.T, c *cluster.Cluster, gat
 		t.Errorf("by %s there are the keys % x, not % x", cluster.GatewayName(gateway), keys, want)
 	}
 	command := upgrade.Writes(upgrade.Reserved, upgrade.Reserved, upgrade.Content(upgrade.Reserved))[0]
-	for number, status := range map[int]byte{upgrade.Holder: host.StatusGood, upgrade.Registrant: host.StatusGood,
-		upgrade.Stranger: host.StatusReservationConflict} {
+	for number, status := range map[int]byte{upgrade.Holder: initiator.StatusGood, upgrade.Registrant: initiator.StatusGood,
+		upgrade.Stranger: initiator.StatusReservationConflict} {
 		session := login(ctx, t, c, number, gateway)
 		var got byte
 		_, err := session.Good(ctx, command)
-		var answer *host.AnswerError
+		var answer *initiator.AnswerError
 		if errors.As(err, &answer) {
 			got = answer.Response.Status
 		} else if err != nil {
@@ -170,7 +170,7 @@ func systemID(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	}
 	for i := range c.Gateways {
 		state := filepath.Join(c.Directory, cluster.GatewayName(i)+".state", "desired-state")
-		if err := world.Until(ctx, func() error {
+		if err := netns.Until(ctx, func() error {
 			if text, err := os.ReadFile(state); err != nil || !bytes.Contains(text, []byte(status.ControlPlane.SystemID)) {
 				return fmt.Errorf("%s has not stored system id %s: %w", state, status.ControlPlane.SystemID, err)
 			}
@@ -215,7 +215,7 @@ func isUpgraded(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	for volume := range c.Volumes {
 		waitFor(ctx, t, c, "volume", cluster.VolumeName(volume), "Ready", "TRUE", "Ready")
 	}
-	if err := world.Until(ctx, func() error { // the pool's condition may be the stored one
+	if err := netns.Until(ctx, func() error { // the pool's condition may be the stored one
 		_, err := os.Stat(filepath.Join(c.Pool, ".sluice", "pool"))
 		return err
 	}); err != nil {
@@ -263,7 +263,7 @@ func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfControlPlaneThenGateways(t *tes
 	control(ctx, t, c, "volume create copy --pool "+cluster.PoolName+" --from-snapshot "+upgrade.Snapshot+" --size 4Mi --wait")
 	const copies = "iqn.2026-11.dev.sluice:copies"
 	control(ctx, t, c, "target create copies --iqn "+copies+" --host host-1 --lun 0=copy --wait")
-	session, err := host.Login(ctx, host.Options{Portal: c.Portals(0)[0], Target: copies, Initiator: cluster.Initiator + "1"})
+	session, err := initiator.Login(ctx, initiator.Options{Portal: c.Portals(0)[0], Target: copies, Initiator: cluster.Initiator + "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestAClusterOf880afa1GoesOnAfterTheUpgradeOfGatewaysThenControlPlane(t *tes
 	}
 	for gateway := range c.Gateways {
 		portal := c.Portals(gateway)[0]
-		if err := world.Until(ctx, func() error {
+		if err := netns.Until(ctx, func() error {
 			return logins.Attempt{Name: "open", Initiator: cluster.Initiator + "1", Admitted: true}.Login(ctx, portal, cluster.Target)
 		}); err != nil {
 			t.Fatal(err)

@@ -186,7 +186,7 @@ func TestAnUnpublishThatWasGivenUpStillWaitsForTheGateways(t *testing.T) {
 	for name, as := range map[string]*csi.VolumeCapability{"own": alone, "shared": shared} {
 		id := create(t, "given-up-"+name, as, nil)
 		found := published(t, id, here, as)
-		heal, err := the.Network.Partition(cluster.ControlNode, cluster.GatewayName(1), cluster.Internal)
+		heal, err := env.Network.Partition(cluster.ControlNode, cluster.GatewayName(1), cluster.Internal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,22 +195,22 @@ func TestAnUnpublishThatWasGivenUpStillWaitsForTheGateways(t *testing.T) {
 			if err := heal(); err != nil {
 				t.Error(err)
 			}
-			if err := the.WaitReady(background); err != nil {
+			if err := env.WaitReady(background); err != nil {
 				t.Error(err)
 			}
 		})
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := the.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: here})
+			_, err := env.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: here})
 			cancel()
-			if is := health(t, cluster.GatewayName(1)); err == nil && is != pb.GatewayHealth_GATEWAY_HEALTH_DEAD {
-				t.Errorf("volume %s is said to be gone, and a gateway that was not told so is %s", id, is)
+			if found := health(t, cluster.GatewayName(1)); err == nil && found != pb.GatewayHealth_GATEWAY_HEALTH_DEAD {
+				t.Errorf("volume %s is said to be gone, and a gateway that was not told so is %s", id, found)
 			}
 		}
 		if err := heal(); err != nil {
 			t.Fatal(err)
 		}
-		if err := the.WaitReady(t.Context()); err != nil {
+		if err := env.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		unpublish(t, id, here)
@@ -222,7 +222,7 @@ func TestAnUnpublishThatWasGivenUpStillWaitsForTheGateways(t *testing.T) {
 
 func health(t *testing.T, gateway string) pb.GatewayHealth {
 	t.Helper()
-	got, err := pb.NewGatewayServiceClient(the.Connection()).GetGateway(t.Context(), &pb.GetGatewayRequest{Name: gateway})
+	got, err := pb.NewGatewayServiceClient(env.Connection()).GetGateway(t.Context(), &pb.GetGatewayRequest{Name: gateway})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestEachNodeLogsInWithItsOwnSecretOnly(t *testing.T) {
 			t.Errorf("with %s: %v", what, err)
 		}
 	}
-	host, err := the.Control(t.Context(), "host", "get", "csi.node-20", "-o", "json")
+	host, err := env.Control(t.Context(), "host", "get", "csi.node-20", "-o", "json")
 	var stored struct {
 		Spec struct {
 			AllowUnauthenticated bool

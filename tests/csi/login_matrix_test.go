@@ -12,9 +12,9 @@ import (
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/logins"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -51,10 +51,10 @@ func (m *matrix) publish(id string, secrets map[string]string) map[string]string
 func (m *matrix) hold(place string, gateway int) {
 	m.Helper()
 	all := slices.Collect(maps.Values(m.nodes))
-	if err := logins.Hold(m.Context(), the.Portals(gateway)[0], m.target, all...); err != nil {
+	if err := logins.Hold(m.Context(), env.Portals(gateway)[0], m.target, all...); err != nil {
 		m.Fatalf("%s: %v", place, err) // every other place would wait as long
 	}
-	if err := logins.Check(m.Context(), logins.Attempt.Rejected, the.ForwardingAddress(gateway), m.target, all...); err != nil {
+	if err := logins.Check(m.Context(), logins.Attempt.Rejected, env.ForwardingAddress(gateway), m.target, all...); err != nil {
 		m.Errorf("%s, forwarding port: %v", place, err)
 	}
 }
@@ -62,8 +62,8 @@ func (m *matrix) hold(place string, gateway int) {
 // owner returns the gateway that owns the volume, other than `not`.
 func (m *matrix) owner(not int) (owner int) {
 	m.Helper()
-	if err := world.Until(m.Context(), func() (err error) {
-		if owner, err = the.OwnerOf(m.Context(), m.volume); err == nil && owner == not {
+	if err := netns.Until(m.Context(), func() (err error) {
+		if owner, err = env.OwnerOf(m.Context(), m.volume); err == nil && owner == not {
 			err = fmt.Errorf("%s owns the volume", cluster.GatewayName(owner))
 		}
 		return err
@@ -124,17 +124,17 @@ func TestANodeLogsInToAPublishedVolumeWithItsCredentialsOnlyThroughEveryPortal(t
 	class[keyPassword] = classRotated
 	m.publish(nodeID(classed), class)
 	m.nodes[classed] = logins.Credentials{Initiator: initiatorOf(classed), User: "web", Secret: classRotated, MutualUser: "store",
-		MutualSecret: classMutual, Former: []host.CHAP{{User: "web", Secret: classSecret}}}
+		MutualSecret: classMutual, Former: []initiator.CHAP{{User: "web", Secret: classSecret}}}
 	former, fresh := m.nodes[keyed].Secret, nodeKey("node-30 installed anew")
 	m.nodes[keyed] = logins.Credentials{Initiator: initiatorOf(keyed), User: initiatorOf(keyed),
-		Secret: derived(t, keyed, fresh, m.publish(announced(keyed, fresh), nil)), Former: []host.CHAP{{User: initiatorOf(keyed), Secret: former}}}
+		Secret: derived(t, keyed, fresh, m.publish(announced(keyed, fresh), nil)), Former: []initiator.CHAP{{User: initiatorOf(keyed), Secret: former}}}
 	m.everywhere("secrets rotated")
 
 	if _, err := hosts().UpdateHost(t.Context(), &pb.UpdateHostRequest{Host: m.withoutUserNames("csi." + classed)}); err != nil {
 		t.Fatal(err)
 	}
 	m.nodes[classed] = logins.Credentials{Initiator: initiatorOf(classed), User: initiatorOf(classed), Secret: classRotated,
-		MutualUser: m.target, MutualSecret: classMutual, Former: []host.CHAP{{User: "web", Secret: classRotated}, {User: "web", Secret: classSecret}}}
+		MutualUser: m.target, MutualSecret: classMutual, Former: []initiator.CHAP{{User: "web", Secret: classRotated}, {User: "web", Secret: classSecret}}}
 	m.everywhere("user names removed")
 	m.outage()
 }
@@ -158,24 +158,24 @@ func (m *matrix) outage() {
 	m.Helper()
 	gone := m.owner(-1)
 	m.Cleanup(func() {
-		for _, p := range append(slices.Clone(the.Replicas), the.Gateways...) {
+		for _, p := range append(slices.Clone(env.Replicas), env.Gateways...) {
 			if !p.Running() {
 				if err := p.Start(); err != nil {
 					m.Error(err)
 				}
 			}
 		}
-		if err := the.WaitReady(background); err != nil {
+		if err := env.WaitReady(background); err != nil {
 			m.Error(err)
 		}
 	})
-	if err := the.Gateways[gone].Kill(); err != nil {
+	if err := env.Gateways[gone].Kill(); err != nil {
 		m.Fatal(err)
 	}
 	survivor := m.owner(gone)
 	m.hold("after a takeover", survivor)
 	// SIGTERM, so that the gateway has saved its newest desired state.
-	if err := errors.Join(the.Replicas[0].Kill(), the.Gateways[survivor].Stop(stopsWithin), the.Gateways[survivor].Start()); err != nil {
+	if err := errors.Join(env.Replicas[0].Kill(), env.Gateways[survivor].Stop(stopsWithin), env.Gateways[survivor].Start()); err != nil {
 		m.Fatal(err)
 	}
 	m.hold("after a restart without the control plane", survivor)

@@ -25,19 +25,19 @@ func metrics(t *testing.T, address string) string {
 }
 
 func TestBothPluginsTellPrometheusOfTheirCallsAndTheNodesOfWhatIsStaged(t *testing.T) {
-	_, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{})
+	_, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{})
 	refused(t, err, codes.InvalidArgument, "volume id")
-	_, err = the.node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{})
+	_, err = env.node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{})
 	refused(t, err, codes.InvalidArgument, "volume id")
 	for address, words := range map[string][]string{
-		the.controllerMetrics: {`sluice_csi_call_duration_seconds_count{code="InvalidArgument",method="DeleteVolume"}`, "process_start_time_seconds"},
-		the.nodeMetrics: {`sluice_csi_call_duration_seconds_count{code="InvalidArgument",method="NodeUnstageVolume"}`,
+		env.controllerMetrics: {`sluice_csi_call_duration_seconds_count{code="InvalidArgument",method="DeleteVolume"}`, "process_start_time_seconds"},
+		env.nodeMetrics: {`sluice_csi_call_duration_seconds_count{code="InvalidArgument",method="NodeUnstageVolume"}`,
 			"sluice_csi_staged_volumes 0", `sluice_csi_sessions{state="lacking"} 0`, `sluice_csi_paths{state="live"} 0`},
 	} {
-		told := metrics(t, address)
-		for _, one := range words {
-			if !strings.Contains(told, "\n"+one) {
-				t.Errorf("%s tells nothing of %s:\n%s", address, one, told)
+		text := metrics(t, address)
+		for _, metric := range words {
+			if !strings.Contains(text, "\n"+metric) {
+				t.Errorf("%s tells nothing of %s:\n%s", address, metric, text)
 			}
 		}
 	}

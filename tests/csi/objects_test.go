@@ -13,8 +13,8 @@ var madeBy = map[string]string{"app.kubernetes.io/managed-by": "csi.sluice.dev"}
 
 const iqns = "iqn.2026-11.dev.sluice:" // followed by the target's name
 
-func targets() pb.TargetServiceClient { return pb.NewTargetServiceClient(the.Connection()) }
-func hosts() pb.HostServiceClient     { return pb.NewHostServiceClient(the.Connection()) }
+func targets() pb.TargetServiceClient { return pb.NewTargetServiceClient(env.Connection()) }
+func hosts() pb.HostServiceClient     { return pb.NewHostServiceClient(env.Connection()) }
 
 // targetOf returns the target in which a volume was published.
 func targetOf(t *testing.T, found map[string]string) *pb.Target {

@@ -16,10 +16,10 @@ import (
 func exportedBy(t *testing.T, found map[string]string, paths int) {
 	t.Helper()
 	target := targetOf(t, found)
-	if is := target.GetSpec().GetPaths(); int(is) != paths || len(target.GetStatus().GetPaths()) != paths {
-		t.Errorf("target %s: paths are %d, exported by %v; wanted %d", target.GetMeta().GetName(), is, target.GetStatus().GetPaths(), paths)
+	if wanted := target.GetSpec().GetPaths(); int(wanted) != paths || len(target.GetStatus().GetPaths()) != paths {
+		t.Errorf("target %s: paths are %d, exported by %v; wanted %d", target.GetMeta().GetName(), wanted, target.GetStatus().GetPaths(), paths)
 	}
-	if portals := strings.Split(found["portals"], ","); len(portals) != paths*len(the.Portals(0)) {
+	if portals := strings.Split(found["portals"], ","); len(portals) != paths*len(env.Portals(0)) {
 		t.Errorf("target %s: portals of %d gateways are %v", target.GetMeta().GetName(), paths, portals)
 	}
 }

@@ -42,17 +42,17 @@ var (
 // create creates a volume of 16 MiB that is removed with the test.
 func create(t *testing.T, name string, as *csi.VolumeCapability, parameters map[string]string) string {
 	t.Helper()
-	made, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: name,
+	made, err := env.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: name,
 		CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20}, VolumeCapabilities: []*csi.VolumeCapability{as}, Parameters: parameters})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := made.GetVolume().GetVolumeId()
 	t.Cleanup(func() {
-		if _, err := the.controller.ControllerUnpublishVolume(background, &csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
+		if _, err := env.controller.ControllerUnpublishVolume(background, &csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
 			t.Error(err)
 		}
-		if _, err := the.controller.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+		if _, err := env.controller.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -61,7 +61,7 @@ func create(t *testing.T, name string, as *csi.VolumeCapability, parameters map[
 
 func publish(t *testing.T, id, node string, as *csi.VolumeCapability, secrets map[string]string) (map[string]string, error) {
 	t.Helper()
-	done, err := the.controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: node,
+	done, err := env.controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: node,
 		VolumeCapability: as, Secrets: secrets})
 	return done.GetPublishContext(), err
 }
@@ -77,7 +77,7 @@ func published(t *testing.T, id, node string, as *csi.VolumeCapability) map[stri
 
 func unpublish(t *testing.T, id, node string) {
 	t.Helper()
-	_, err := the.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: node})
+	_, err := env.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: node})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,25 +93,25 @@ func refused(t *testing.T, err error, code codes.Code, says string) {
 func TestPortalsAreThoseThatAreThereWhenAVolumeIsPublished(t *testing.T) {
 	id := create(t, "resolved", alone, nil)
 	both := published(t, id, here, alone)
-	for _, portal := range the.AllPortals() {
+	for _, portal := range env.AllPortals() {
 		if !strings.Contains(both["portals"], portal) {
 			t.Errorf("portal %s is not in %v", portal, both)
 		}
 	}
-	if err := the.Drain(t.Context(), 1); err != nil {
+	if err := env.Drain(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := the.Control(background, "gateway", "undrain", cluster.GatewayName(1)); err != nil {
+		if _, err := env.Control(background, "gateway", "undrain", cluster.GatewayName(1)); err != nil {
 			t.Error(err)
 		}
-		if err := the.WaitReady(background); err != nil {
+		if err := env.WaitReady(background); err != nil {
 			t.Error(err)
 		}
 	})
 	unpublish(t, id, here)
 	one := published(t, id, here, alone)
-	for _, portal := range the.Portals(1) {
+	for _, portal := range env.Portals(1) {
 		if strings.Contains(one["portals"], portal) {
 			t.Errorf("portal %s of a gateway that was drained is in %v", portal, one)
 		}
@@ -131,7 +131,7 @@ func TestAVolumeForOneNodeIsNotPublishedToASecond(t *testing.T) {
 }
 
 func TestNodesShareRawBlockVolumesOnlyAndNothingElseWithThem(t *testing.T) {
-	_, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "destroyed", VolumeCapabilities: []*csi.VolumeCapability{
+	_, err := env.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "destroyed", VolumeCapabilities: []*csi.VolumeCapability{
 		capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, false)}})
 	refused(t, err, codes.InvalidArgument, "raw block")
 	id, own := create(t, "shared", shared, nil), create(t, "own", alone, nil)
@@ -170,7 +170,7 @@ func TestAClassMayNameATarget(t *testing.T) {
 	_, err := publish(t, id, there, alone, nil)
 	refused(t, err, codes.FailedPrecondition, here)
 	unpublish(t, id, here)
-	shown, err := the.Control(t.Context(), "target", "get", "cluster", "-o", "json")
+	shown, err := env.Control(t.Context(), "target", "get", "cluster", "-o", "json")
 	if err != nil || bytes.Contains(shown, []byte("csi.node-1")) || bytes.Contains(shown, []byte("in-target")) {
 		t.Errorf("the target still has the node or the volume: %s %v", shown, err)
 	}
@@ -183,7 +183,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile(the.log)
+	log, err := os.ReadFile(env.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 	if bytes.Contains(log, []byte("correct-horse-battery")) {
 		t.Error("the secret is told")
 	}
-	host, err := the.Control(t.Context(), "host", "get", "csi.node-3", "-o", "json")
+	host, err := env.Control(t.Context(), "host", "get", "csi.node-3", "-o", "json")
 	if err != nil || !bytes.Contains(host, []byte(`"passwordSet": true`)) && !bytes.Contains(host, []byte(`"passwordSet":true`)) {
 		t.Errorf("the Host has no CHAP secret: %s %v", host, err)
 	}
@@ -205,8 +205,8 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 func shown(t *testing.T, found map[string]string) {
 	t.Helper()
 	for portal := range strings.SplitSeq(found["portals"], ",") {
-		url := fmt.Sprintf("iscsi://%s%%%s@%s/%s/%s", initiator, secretOf(t, "node-1", found), portal, found["iqn"], found["lun"])
-		shown, err := exec.Command("iscsi-inq", "-i", initiator, "-e", "1", "-c", "131", url).CombinedOutput()
+		url := fmt.Sprintf("iscsi://%s%%%s@%s/%s/%s", nodeInitiator, secretOf(t, "node-1", found), portal, found["iqn"], found["lun"])
+		shown, err := exec.Command("iscsi-inq", "-i", nodeInitiator, "-e", "1", "-c", "131", url).CombinedOutput()
 		if err != nil || !strings.Contains(strings.ToLower(strings.ReplaceAll(string(shown), " ", "")), found["naa"]) {
 			t.Errorf("LUN %s is not NAA %s by %s: %v: %s", found["lun"], found["naa"], portal, err, shown)
 		}
@@ -225,13 +225,13 @@ const chance = 3 * time.Second
 func TestAPortalThatDoesNotShowTheVolumeYetIsWaitedForOrLeftOut(t *testing.T) {
 	for i := range gateways {
 		id := create(t, fmt.Sprintf("awaited-%d", i), alone, nil)
-		heal, err := the.Network.Partition(cluster.ControlNode, cluster.GatewayName(i), cluster.Internal)
+		heal, err := env.Network.Partition(cluster.ControlNode, cluster.GatewayName(i), cluster.Internal)
 		if err != nil {
 			t.Fatal(err)
 		}
 		heal = sync.OnceValue(heal)
 		t.Cleanup(func() {
-			if err := errors.Join(heal(), the.WaitReady(background)); err != nil {
+			if err := errors.Join(heal(), env.WaitReady(background)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -253,7 +253,7 @@ func TestAPortalThatDoesNotShowTheVolumeYetIsWaitedForOrLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown(t, <-returned)
-		if err := the.WaitReady(t.Context()); err != nil {
+		if err := env.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

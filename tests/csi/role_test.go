@@ -6,17 +6,17 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // During an upgrade the driver presents the certificate of the earlier release, which has the operator's role.
 func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testing.T) {
-	scratch, socket := filepath.Dir(the.log), filepath.Join(t.TempDir(), "earlier.sock")
+	scratch, socket := filepath.Dir(env.log), filepath.Join(t.TempDir(), "earlier.sock")
 	programs, err := filepath.Abs("../../build/bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier := &world.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
+	earlier := &netns.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
 		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", "controller", "--endpoint", "unix://" + socket},
 			controllerFlags(scratch, "operator")...)}
 	if err := earlier.Start(); err != nil {
@@ -45,7 +45,7 @@ func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testin
 	}
 	// The newer driver, with a certificate of its own role, continues with the same objects.
 	unpublish(t, id, nodeID("node-23"))
-	if _, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+	if _, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Error(err)
 	}
 }

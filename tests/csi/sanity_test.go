@@ -14,7 +14,7 @@ func TestTheControllerPassesCSISanity(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := sanity.NewTestConfig()
-	config.Address, config.ControllerAddress = "unix:"+the.nodeSocket, "unix:"+the.controllerSocket
+	config.Address, config.ControllerAddress = "unix:"+env.nodeSocket, "unix:"+env.controllerSocket
 	config.TargetPath, config.StagingPath = filepath.Join(t.TempDir(), "target"), filepath.Join(t.TempDir(), "staging")
 	config.TestVolumeSize, config.TestVolumeExpandSize = 64<<20, 128<<20
 	config.TestVolumeParameters = map[string]string{"pool": "pool"}

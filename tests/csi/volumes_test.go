@@ -22,7 +22,7 @@ func on(node string) *csi.Topology {
 
 func TestAVolumeOfALocalPoolIsPinnedToItsNodeUnlessTheClassSaysOtherwise(t *testing.T) {
 	ask := func(topology map[string]string, node string) (*csi.CreateVolumeResponse, error) {
-		return the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "pinned-" + topology["topology"] + node,
+		return env.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "pinned-" + topology["topology"] + node,
 			VolumeCapabilities: []*csi.VolumeCapability{alone}, Parameters: topology, CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20},
 			AccessibilityRequirements: &csi.TopologyRequirement{Requisite: []*csi.Topology{on(node)}}})
 	}
@@ -36,20 +36,20 @@ func TestAVolumeOfALocalPoolIsPinnedToItsNodeUnlessTheClassSaysOtherwise(t *test
 		if pinned := len(made.GetVolume().GetAccessibleTopology()) > 0; pinned != (topology == nil) {
 			t.Errorf("%v: accessible from %v", topology, made.GetVolume().GetAccessibleTopology())
 		}
-		if _, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()}); err != nil {
+		if _, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()}); err != nil {
 			t.Error(err)
 		}
 	}
-	away, err := the.controller.GetCapacity(t.Context(), &csi.GetCapacityRequest{AccessibleTopology: on("node-7")})
+	away, err := env.controller.GetCapacity(t.Context(), &csi.GetCapacityRequest{AccessibleTopology: on("node-7")})
 	if err != nil || away.GetAvailableCapacity() != 0 {
 		t.Errorf("from another node %d bytes are free: %v", away.GetAvailableCapacity(), err)
 	}
 }
 
 func TestAVolumeThatPeopleMadeIsNotDeletedHere(t *testing.T) {
-	_, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: cluster.VolumeName(0)})
+	_, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: cluster.VolumeName(0)})
 	refused(t, err, codes.FailedPrecondition, "was not made by")
-	if _, err := the.Control(t.Context(), "volume", "get", cluster.VolumeName(0)); err != nil {
+	if _, err := env.Control(t.Context(), "volume", "get", cluster.VolumeName(0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -57,14 +57,14 @@ func TestAVolumeThatPeopleMadeIsNotDeletedHere(t *testing.T) {
 func TestAVolumeThatIsPublishedIsNotDeleted(t *testing.T) {
 	id := create(t, "in-use", alone, nil)
 	published(t, id, here, alone)
-	_, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
+	_, err := env.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
 	refused(t, err, codes.FailedPrecondition, here)
 }
 
 func TestAnAttributesClassSetsLimitsAndLeavesTheOthers(t *testing.T) {
 	id := create(t, "limited", alone, nil)
 	modify := func(parameters map[string]string) error {
-		_, err := the.controller.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: id, MutableParameters: parameters})
+		_, err := env.controller.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: id, MutableParameters: parameters})
 		return err
 	}
 	for _, step := range []map[string]string{{"iops": "500", "iopsBurst": "1000"}, {"bytesPerSecond": "10485760"}} {
@@ -72,7 +72,7 @@ func TestAnAttributesClassSetsLimitsAndLeavesTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shown, err := the.Control(t.Context(), "volume", "get", id, "-o", "json")
+	shown, err := env.Control(t.Context(), "volume", "get", id, "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAnAttributesClassSetsLimitsAndLeavesTheOthers(t *testing.T) {
 }
 
 func TestAParameterThatIsNotKnownIsNamed(t *testing.T) {
-	_, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "typo", Parameters: map[string]string{"pol": "pool"},
+	_, err := env.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "typo", Parameters: map[string]string{"pol": "pool"},
 		VolumeCapabilities: []*csi.VolumeCapability{alone}})
 	refused(t, err, codes.InvalidArgument, `"pol"`)
 }

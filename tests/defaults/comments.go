@@ -65,14 +65,14 @@ func readTypes(text string) ([]Documented, error) {
 	}
 	var all []Documented
 	for _, declaration := range file.Decls {
-		general, is := declaration.(*ast.GenDecl)
-		if !is || general.Tok != token.TYPE {
+		general, ok := declaration.(*ast.GenDecl)
+		if !ok || general.Tok != token.TYPE {
 			continue
 		}
 		for _, spec := range general.Specs {
 			declared := spec.(*ast.TypeSpec)
 			all = append(all, typeComments(declared.Name.Name, general.Doc, declared.Doc)...)
-			if fields, is := declared.Type.(*ast.StructType); is {
+			if fields, ok := declared.Type.(*ast.StructType); ok {
 				for _, field := range fields.Fields.List {
 					for _, name := range field.Names {
 						all = append(all, typeComments(declared.Name.Name+"."+name.Name, field.Doc)...)

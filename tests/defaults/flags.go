@@ -20,12 +20,12 @@ func readFlags(text string) ([]Documented, error) {
 	}
 	var all []Documented
 	ast.Inspect(file, func(node ast.Node) bool {
-		call, is := node.(*ast.CallExpr)
-		if !is {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
 			return true
 		}
-		function, is := call.Fun.(*ast.SelectorExpr)
-		if !is || !definesFlag.MatchString(function.Sel.Name) || len(call.Args) < 3 {
+		function, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !definesFlag.MatchString(function.Sel.Name) || len(call.Args) < 3 {
 			return true
 		}
 		name := ""

@@ -88,9 +88,9 @@ func TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range found {
-		if !strings.Contains(string(proof), "\n"+one+"\n") {
-			t.Errorf("TestWhatIsLeftOutIsFilledIn of operator/test does not prove %s", one)
+	for _, marker := range found {
+		if !strings.Contains(string(proof), "\n"+marker+"\n") {
+			t.Errorf("TestOmittedFieldsReceiveTheirDefaults of operator/test does not prove %s", marker)
 		}
 	}
 	zeros := zeroClauses(documented)

@@ -34,7 +34,7 @@ var valueProofs = []struct {
 	tests      []string
 }{
 	{regexp.MustCompile(`^operator/api/`), regexp.MustCompile(`^\+kubebuilder:default=`),
-		[]string{"operator/test.TestWhatIsLeftOutIsFilledIn", "tests/defaults.TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer"}},
+		[]string{"operator/test.TestOmittedFieldsReceiveTheirDefaults", "tests/defaults.TestEachMarkerIsInTheDefinitionsAndProvenAtTheAPIServer"}},
 	{regexp.MustCompile(`^controlplane/cmd/sluicectl/`), regexp.MustCompile(`^= `),
 		[]string{"controlplane/cmd/sluicectl.TestEachFlagHasTheDefaultThatItsHelpShows", "controlplane/cmd/sluicectl.TestFlagsThatAreLeftOutMakeWhatTheirHelpSays"}},
 	{regexp.MustCompile(`^controlplane/cmd/sluice-controlplane/`), regexp.MustCompile(`^= `),
@@ -98,13 +98,13 @@ func ReadTests(root string) (*Tests, error) {
 
 // Missing returns why a test that the table names does not exist; empty: it exists.
 func (t *Tests) Missing(name string) string {
-	if test, is := strings.CutPrefix(name, "gateway "); is {
+	if test, ok := strings.CutPrefix(name, "gateway "); ok {
 		if !t.gateway[test] {
 			return "gateway/src has no test " + test
 		}
 		return ""
 	}
-	if file, text, is := strings.Cut(name, ": "); is {
+	if file, text, ok := strings.Cut(name, ": "); ok {
 		return t.lacks(file, text)
 	}
 	at := strings.LastIndex(name, ".")

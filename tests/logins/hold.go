@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // InForce bounds the time until new credentials reach a gateway. A gateway without a control plane applies its saved state after
@@ -18,7 +18,7 @@ func Hold(ctx context.Context, portal, target string, all ...Credentials) error 
 	within, cancel := context.WithTimeout(ctx, InForce)
 	defer cancel()
 	// Credentials that are not in force by then are reported below, answer by answer.
-	_ = world.Until(within, func() error {
+	_ = netns.Until(within, func() error {
 		var problems []error
 		for _, c := range all {
 			for _, attempt := range c.Attempts() {

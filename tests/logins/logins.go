@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // AuthenticationFailure is the login status of a refused CHAP exchange (RFC 7143 §11.13.5).
@@ -21,14 +21,14 @@ type Credentials struct {
 	// MutualUser is the CHAP_N by which the target authenticates itself; empty: the host has no mutual CHAP.
 	MutualUser, MutualSecret string
 	// Former are names and secrets that were once in force and must be refused.
-	Former []host.CHAP
+	Former []initiator.CHAP
 }
 
 // Attempt is one login, and whether the gateway must admit it.
 type Attempt struct {
 	Name      string
 	Initiator string
-	CHAP      *host.CHAP
+	CHAP      *initiator.CHAP
 	Admitted  bool
 }
 
@@ -37,17 +37,17 @@ func (c Credentials) Attempts() []Attempt {
 	if c.User == "" {
 		return []Attempt{{"a host without CHAP", c.Initiator, nil, true}}
 	}
-	right := host.CHAP{User: c.User, Secret: c.Secret}
-	mutual := host.CHAP{User: c.User, Secret: c.Secret, MutualUser: c.MutualUser, MutualSecret: c.MutualSecret}
+	right := initiator.CHAP{User: c.User, Secret: c.Secret}
+	mutual := initiator.CHAP{User: c.User, Secret: c.Secret, MutualUser: c.MutualUser, MutualSecret: c.MutualSecret}
 	if c.MutualUser == "" {
 		mutual.MutualSecret = "a secret that no target has"
 	}
 	all := []Attempt{
 		{"no CHAP", c.Initiator, nil, false},
-		{"a wrong name", c.Initiator, &host.CHAP{User: c.User + "x", Secret: c.Secret}, false},
-		{"an empty name", c.Initiator, &host.CHAP{Secret: c.Secret}, false},
-		{"a wrong secret", c.Initiator, &host.CHAP{User: c.User, Secret: c.Secret + "x"}, false},
-		{"an empty secret", c.Initiator, &host.CHAP{User: c.User}, false},
+		{"a wrong name", c.Initiator, &initiator.CHAP{User: c.User + "x", Secret: c.Secret}, false},
+		{"an empty name", c.Initiator, &initiator.CHAP{Secret: c.Secret}, false},
+		{"a wrong secret", c.Initiator, &initiator.CHAP{User: c.User, Secret: c.Secret + "x"}, false},
+		{"an empty secret", c.Initiator, &initiator.CHAP{User: c.User}, false},
 	}
 	for i, former := range c.Former {
 		all = append(all, Attempt{fmt.Sprintf("former credentials %d", i), c.Initiator, &former, false})
@@ -59,16 +59,16 @@ func (c Credentials) Attempts() []Attempt {
 // Login makes an attempt on a portal, in a normal session with the target. The error describes the difference between the answer
 // and the required one.
 func (a Attempt) Login(ctx context.Context, portal, target string) error {
-	session, err := host.Login(ctx, a.options(portal, target))
+	session, err := initiator.Login(ctx, a.options(portal, target))
 	if err == nil {
 		session.Close()
 	}
-	return a.judge(portal, err)
+	return a.compareAnswer(portal, err)
 }
 
 // Discover makes an attempt on a portal, in a discovery session. Only an admitted initiator may see the target.
 func (a Attempt) Discover(ctx context.Context, portal, target string) error {
-	shown, err := host.Discover(ctx, a.options(portal, ""))
+	shown, err := initiator.Discover(ctx, a.options(portal, ""))
 	if err == nil && a.Admitted {
 		for _, s := range shown {
 			if s.Target == target {
@@ -77,13 +77,13 @@ func (a Attempt) Discover(ctx context.Context, portal, target string) error {
 		}
 		return fmt.Errorf("%s, discovery by %s with %s: %s is not among %v", portal, a.Initiator, a.Name, target, shown)
 	}
-	return a.judge(portal+", discovery", err)
+	return a.compareAnswer(portal+", discovery", err)
 }
 
 // Rejected makes an attempt on a port that admits no host, such as the forwarding port.
 func (a Attempt) Rejected(ctx context.Context, portal, target string) error {
-	session, err := host.Login(ctx, a.options(portal, target))
-	var refused *host.LoginError
+	session, err := initiator.Login(ctx, a.options(portal, target))
+	var refused *initiator.LoginError
 	if err == nil {
 		session.Close()
 	}
@@ -93,12 +93,12 @@ func (a Attempt) Rejected(ctx context.Context, portal, target string) error {
 	return fmt.Errorf("%s: a login of host %s with %s: %w", portal, a.Initiator, a.Name, err)
 }
 
-func (a Attempt) options(portal, target string) host.Options {
-	return host.Options{Portal: portal, Target: target, Initiator: a.Initiator, CHAP: a.CHAP, ISID: [6]byte{0x80, 0, 0, 0x77}}
+func (a Attempt) options(portal, target string) initiator.Options {
+	return initiator.Options{Portal: portal, Target: target, Initiator: a.Initiator, CHAP: a.CHAP, ISID: [6]byte{0x80, 0, 0, 0x77}}
 }
 
-func (a Attempt) judge(where string, err error) error {
-	var refused *host.LoginError
+func (a Attempt) compareAnswer(where string, err error) error {
+	var refused *initiator.LoginError
 	switch {
 	case a.Admitted && err == nil:
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // Faults of a cluster whose volumes are in a real Ceph: of its daemons, of the network to it, and blocklisting by an
@@ -44,7 +44,7 @@ func (c *clustered) cephFaults() []*fault {
 	for i, gateway := range c.Gateways {
 		pair := gateway.Node + " and Ceph"
 		all = append(all, c.blocklisted(i), leftBeforeCeph(c.Network, gateway, hostFabrics), networkFault("partition between "+pair, pair, "partition from Ceph", 500*time.Millisecond, 12*time.Second,
-			func() (world.Undo, error) {
+			func() (netns.Undo, error) {
 				return c.Network.Partition(gateway.Node, cluster.CephNode, cluster.Storage)
 			}))
 	}
@@ -59,10 +59,10 @@ func (c *clustered) daemonKilled(daemon string) *fault {
 
 // leftBeforeCeph: a gateway's requests to Ceph are delayed on its machine until its volumes have long had another owner and its
 // hosts have repeated them there. Then they reach the disks, and only these can refuse them (R2).
-func leftBeforeCeph(network *world.Network, p *world.Process, fabrics []string) *fault {
+func leftBeforeCeph(network *netns.Network, p *netns.Process, fabrics []string) *fault {
 	return leftBehind("what "+p.Name+" asks of Ceph held back, its isolation and resets to its hosts", p.Node+"'s link to "+cluster.Internal,
-		"left before Ceph", takenOverSoonest, takenOverLatest, unread, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {
-			online, err := network.Drop(p.Node, cluster.Internal, 100, world.In, world.Out)
+		"left before Ceph", takenOverSoonest, takenOverLatest, unread, network, p.Node, fabrics, func(context.Context) (netns.Undo, error) {
+			online, err := network.Drop(p.Node, cluster.Internal, 100, netns.In, netns.Out)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +70,7 @@ func leftBeforeCeph(network *world.Network, p *world.Process, fabrics []string) 
 			if err != nil {
 				return nil, errors.Join(err, online())
 			}
-			return together(online, send), nil
+			return undoAll(online, send), nil
 		})
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
-	"sluice.dev/sluice/tests/world"
 )
 
 // clustered is a whole cluster: three gateways, two replicas of the control plane, three members of etcd.
@@ -74,7 +74,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 		_ = c.close() // why it is not ready is more important
 		return nil, err
 	}
-	c.keeper = keep(made.Processes(), note)
+	c.keeper = newKeeper(made.Processes(), note)
 	return c, nil
 }
 
@@ -98,7 +98,7 @@ func (c *clustered) settle(ctx context.Context) error {
 	return c.WaitReady(ctx)
 }
 
-func (c *clustered) faults(hosts []*host.Multipath) []*fault {
+func (c *clustered) faults(hosts []*initiator.Multipath) []*fault {
 	var all []*fault
 	for i, gateway := range c.Gateways {
 		all = append(all, c.keeper.killed(gateway, 3, 10*time.Second), frozen(gateway, 3, 20*time.Second))
@@ -109,9 +109,9 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 		for _, other := range append([]string{cluster.ControlNode}, nodes(c.Gateways[i+1:])...) {
 			pair := gateway.Node + " and " + other
 			all = append(all, networkFault("partition between "+pair, pair, "partition", 500*time.Millisecond, 12*time.Second,
-				func() (world.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
+				func() (netns.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
 		}
-		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
+		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), delayedForwards(c.Network, gateway, hostFabrics),
 			leftByTheDead(c.Network, c.keeper, gateway), isolated(c.Network, gateway.Node), c.drained(i))
 		all = append(all, c.clocks[i].jumps(longestJump)...)
 		for volume := range clusterVolumes {
@@ -134,7 +134,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 	return all
 }
 
-func nodes(processes []*world.Process) []string {
+func nodes(processes []*netns.Process) []string {
 	var all []string
 	for _, p := range processes {
 		all = append(all, p.Node)
@@ -143,7 +143,7 @@ func nodes(processes []*world.Process) []string {
 }
 
 // frozen: a gateway that takes over a local volume may kill the frozen one (R2); then nothing resumes.
-func frozen(p *world.Process, weight int, longest time.Duration) *fault {
+func frozen(p *netns.Process, weight int, longest time.Duration) *fault {
 	return &fault{name: "SIGSTOP of " + p.Name, on: p.Name, kind: "freeze", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
 		do: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -180,7 +180,7 @@ func (c *clustered) drained(gateway int) *fault {
 			return nil
 		},
 		undo: func(ctx context.Context) error {
-			return world.Until(ctx, func() error { return c.Undrain(ctx, gateway) })
+			return netns.Until(ctx, func() error { return c.Undrain(ctx, gateway) })
 		}}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // The faults below cause deliberately what single faults cause by chance. A host is informed that its connection is gone while
@@ -29,14 +29,14 @@ const (
 )
 
 // isolated: a gateway is disconnected from the cluster for long enough to be declared dead, while hosts still reach it.
-func isolated(network *world.Network, node string) *fault {
+func isolated(network *netns.Network, node string) *fault {
 	link := node + "'s link to " + cluster.Internal
 	return networkFault("isolation of "+node, link, "isolation", isolatedShortest, isolatedLongest,
-		func() (world.Undo, error) { return network.Drop(node, cluster.Internal, 100, world.In, world.Out) })
+		func() (netns.Undo, error) { return network.Drop(node, cluster.Internal, 100, netns.In, netns.Out) })
 }
 
-// together undoes all faults, the last one first.
-func together(undos ...world.Undo) world.Undo {
+// undoAll undoes all faults, the last one first.
+func undoAll(undos ...netns.Undo) netns.Undo {
 	return func() error {
 		var all []error
 		for i := len(undos) - 1; i >= 0; i-- {
@@ -47,23 +47,23 @@ func together(undos ...world.Undo) world.Undo {
 }
 
 // forgeEverywhere answers all hosts of a node with resets that the node does not know of.
-func forgeEverywhere(network *world.Network, node string, fabrics []string) (world.Undo, error) {
-	var undos []world.Undo
+func forgeEverywhere(network *netns.Network, node string, fabrics []string) (netns.Undo, error) {
+	var undos []netns.Undo
 	for _, fabric := range fabrics {
 		undo, err := network.ForgeResets(node, fabric, iscsiPort)
 		if err != nil {
-			return nil, errors.Join(err, together(undos...)())
+			return nil, errors.Join(err, undoAll(undos...)())
 		}
 		undos = append(undos, undo)
 	}
-	return together(undos...), nil
+	return undoAll(undos...), nil
 }
 
 // leftBehind is a fault in two steps: first the cause that delays hosts' commands, and shortly afterwards resets to their hosts.
-func leftBehind(name, on, kind string, shortest, longest, between time.Duration, network *world.Network, node string, fabrics []string,
-	holdUp func(context.Context) (world.Undo, error),
+func leftBehind(name, on, kind string, shortest, longest, between time.Duration, network *netns.Network, node string, fabrics []string,
+	holdUp func(context.Context) (netns.Undo, error),
 ) *fault {
-	var undo world.Undo
+	var undo netns.Undo
 	return &fault{name: name, on: on, kind: kind, weight: 1, shortest: shortest, longest: longest,
 		do: func(ctx context.Context) error {
 			goOn, err := holdUp(ctx)
@@ -71,14 +71,14 @@ func leftBehind(name, on, kind string, shortest, longest, between time.Duration,
 				undo = nil
 				return nil //nolint:nilerr // it was killed this moment, or is on its way up
 			}
-			if err := world.Wait(ctx, between); err != nil {
+			if err := netns.Wait(ctx, between); err != nil {
 				return errors.Join(err, goOn())
 			}
 			stop, err := forgeEverywhere(network, node, fabrics)
 			if err != nil {
 				return errors.Join(err, goOn())
 			}
-			undo = together(goOn, stop)
+			undo = undoAll(goOn, stop)
 			return nil
 		},
 		undo: func(context.Context) error {
@@ -90,9 +90,9 @@ func leftBehind(name, on, kind string, shortest, longest, between time.Duration,
 }
 
 // leftFrozen: a process is stopped with unread commands, for longer than limits::kStallLimit.
-func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fault {
+func leftFrozen(network *netns.Network, p *netns.Process, fabrics []string) *fault {
 	return leftBehind("SIGSTOP of "+p.Name+" and resets to its hosts", p.Name, "left frozen", comesAliveSoonest, comesAliveLatest, unread,
-		network, p.Node, fabrics, func(ctx context.Context) (world.Undo, error) {
+		network, p.Node, fabrics, func(ctx context.Context) (netns.Undo, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			goOn := func() error {
@@ -110,15 +110,15 @@ func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fau
 
 // leftHung: one reactor of a process is stopped with unread commands while the others continue. Hosts on the other fabrics may
 // use those.
-func leftHung(network *world.Network, p *world.Process, reactor int, fabric string) *fault {
+func leftHung(network *netns.Network, p *netns.Process, reactor int, fabric string) *fault {
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return leftBehind(fmt.Sprintf("a hung %s of %s and resets to its hosts on %s", thread, p.Name, fabric), p.Name, "left hung",
-		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (world.Undo, error) { return p.HangThread(thread) })
+		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (netns.Undo, error) { return p.HangThread(thread) })
 }
 
-// hungForGood: one reactor of a process is stopped permanently. Its commands in flight hold their block ranges (R5) until the
+// permanentHang: one reactor of a process is stopped permanently. Its commands in flight hold their block ranges (R5) until the
 // process is ended.
-func hungForGood(p *world.Process, reactor int, keep func(world.Undo)) *fault {
+func permanentHang(p *netns.Process, reactor int, keep func(netns.Undo)) *fault {
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return &fault{name: thread + " of " + p.Name + " hangs for good", on: p.Name, kind: "hung for good", weight: 1,
 		shortest: noticedSoonest, longest: noticedLatest,
@@ -134,15 +134,15 @@ func hungForGood(p *world.Process, reactor int, keep func(world.Undo)) *fault {
 // leftByTheDead: a gateway's forwarded commands are lost at first, then its process is killed. Its machine resets the hosts'
 // connections, and they repeat the commands elsewhere before the network recovers. The sent data is in queues that no longer have
 // a process.
-func leftByTheDead(network *world.Network, k *keeper, p *world.Process) *fault {
-	var heal world.Undo
+func leftByTheDead(network *netns.Network, k *keeper, p *netns.Process) *fault {
+	var heal netns.Undo
 	return &fault{name: "loss of what " + p.Name + " forwards, and its SIGKILL", on: p.Name, kind: "left by the dead", weight: 1,
 		shortest: healsSoonest, longest: healsLatest,
 		do: func(ctx context.Context) (err error) {
-			if heal, err = network.Drop(p.Node, cluster.Internal, 100, world.Out); err != nil {
+			if heal, err = network.Drop(p.Node, cluster.Internal, 100, netns.Out); err != nil {
 				return err
 			}
-			if err := world.Wait(ctx, unread); err != nil {
+			if err := netns.Wait(ctx, unread); err != nil {
 				return errors.Join(err, heal())
 			}
 			k.held[p].Store(true)
@@ -154,10 +154,10 @@ func leftByTheDead(network *world.Network, k *keeper, p *world.Process) *fault {
 		}}
 }
 
-// leftOnTheWay: a gateway's forwarded commands are lost at first, and reach the owner after its host has repeated them.
-func leftOnTheWay(network *world.Network, p *world.Process, fabrics []string) *fault {
+// delayedForwards: a gateway's forwarded commands are lost at first, and reach the owner after its host has repeated them.
+func delayedForwards(network *netns.Network, p *netns.Process, fabrics []string) *fault {
 	return leftBehind("loss of what "+p.Name+" forwards and resets to its hosts", p.Node+"'s link to "+cluster.Internal, "left on the way",
-		healsSoonest, healsLatest, 20*time.Millisecond, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {
-			return network.Drop(p.Node, cluster.Internal, 100, world.Out)
+		healsSoonest, healsLatest, 20*time.Millisecond, network, p.Node, fabrics, func(context.Context) (netns.Undo, error) {
+			return network.Drop(p.Node, cluster.Internal, 100, netns.Out)
 		})
 }

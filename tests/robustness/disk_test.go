@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // TestMain runs in a separate mount namespace, so that mounts disappear however the tests end.
 func TestMain(m *testing.M) {
-	if err := world.Isolate(); err != nil {
+	if err := netns.Isolate(); err != nil {
 		noMounts = err.Error()
 	}
 	os.Exit(m.Run())

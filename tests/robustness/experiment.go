@@ -18,7 +18,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/robustness/history"
 )
 
@@ -38,7 +38,7 @@ type experiment struct {
 	miniCeph string
 	seed     uint64
 	duration time.Duration
-	// resetWait of the hosts; see host.Config.
+	// resetWait of the hosts; see initiator.Config.
 	resetWait time.Duration
 	// out is the directory for data that explains a failure.
 	out     string
@@ -138,7 +138,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
 		return e.recorded && !slices.Contains(recordedKinds, f.kind) || e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
 	}))
-	if err := e.breakWhileActing(ctx, w, all, loud); err != nil {
+	if err := e.runUnderFaults(ctx, w, all, loud); err != nil {
 		return nil, err
 	}
 	for _, p := range all {
@@ -147,7 +147,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	e.recover(ctx, system, w, v)
 	closeHosts()
 	e.finish(system, w, v)
-	e.judge(w, v, events)
+	e.checkHistory(w, v, events)
 	return v, nil
 }
 
@@ -182,7 +182,7 @@ func (e experiment) follow(ctx context.Context, steps []step, system *clustered,
 	e.recover(ctx, system, w, v)
 	closeHosts()
 	e.finish(system, w, v)
-	e.judge(w, v, events)
+	e.checkHistory(w, v, events)
 	delete(v.findings, claimExercised) // failed steps are errors; lost operations do not matter
 	return nil
 }
@@ -211,16 +211,16 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 	return startStandalone(ctx, gateway, directory, note)
 }
 
-func (e experiment) hosts(system system, note noter) []*host.Multipath {
-	var all []*host.Multipath
+func (e experiment) hosts(system system, note noter) []*initiator.Multipath {
+	var all []*initiator.Multipath
 	for i := range hostCount {
-		all = append(all, host.Open(host.Config{Portals: system.portals(), Target: system.target(), LUNs: system.luns(),
+		all = append(all, initiator.Open(initiator.Config{Portals: system.portals(), Target: system.target(), LUNs: system.luns(),
 			Initiator: system.initiator(i), ResetWait: e.resetWait, AnyPath: 0.3, Note: note}))
 	}
 	return all
 }
 
-func waitPaths(ctx context.Context, hosts []*host.Multipath) error {
+func waitPaths(ctx context.Context, hosts []*initiator.Multipath) error {
 	ctx, cancel := context.WithTimeout(ctx, recoverTime)
 	defer cancel()
 	for _, multipath := range hosts {
@@ -231,8 +231,8 @@ func waitPaths(ctx context.Context, hosts []*host.Multipath) error {
 	return nil
 }
 
-// breakWhileActing runs clients and faults concurrently.
-func (e experiment) breakWhileActing(ctx context.Context, w *workload, all []planned, note noter) error {
+// runUnderFaults runs clients and faults concurrently.
+func (e experiment) runUnderFaults(ctx context.Context, w *workload, all []planned, note noter) error {
 	acting, stop := context.WithTimeout(ctx, e.duration)
 	defer stop()
 	done := make(chan struct{})
@@ -272,7 +272,7 @@ func (e experiment) finish(system system, w *workload, v *verdict) {
 
 func (v *verdict) find(c claim, text string) { v.findings[c] = append(v.findings[c], text) }
 
-func (e experiment) judge(w *workload, v *verdict, events *timeline) {
+func (e experiment) checkHistory(w *workload, v *verdict, events *timeline) {
 	operations, bad := w.recorder.History()
 	linear := history.Linearizable(operations, searchTime, e.draw)
 	v.operations, v.blocks, v.maybes = linear.Operations, linear.Blocks, linear.Maybes
@@ -286,7 +286,7 @@ func (e experiment) judge(w *workload, v *verdict, events *timeline) {
 	for _, refusal := range w.refusals {
 		v.find(claimAnswered, refusal)
 	}
-	if n := w.counts[host.Failed.String()] + w.counts[host.Unknown.String()]; n > 0 {
+	if n := w.counts[initiator.Failed.String()] + w.counts[initiator.Unknown.String()]; n > 0 {
 		v.find(claimAnswered, fmt.Sprintf("%d operations failed or their fate is unknown after %v", n, operationTimeout))
 	}
 	if v.maybes == 0 || len(v.faults) == 0 {
@@ -300,7 +300,7 @@ func (e experiment) judge(w *workload, v *verdict, events *timeline) {
 		}
 	}
 	if len(v.violations()) > 0 {
-		if err := e.keep(operations, events); err != nil {
+		if err := e.writeResults(operations, events); err != nil {
 			v.find(claimLinear, err.Error())
 		}
 	}
@@ -311,8 +311,8 @@ func (v *verdict) violations() []string {
 	return slices.Concat(v.findings[claimLinear], v.findings[claimWritten], v.findings[claimWhole])
 }
 
-// keep writes the history and the timeline of a failed run.
-func (e experiment) keep(operations []history.Operation, events *timeline) error {
+// writeResults writes the history and the timeline of a failed run.
+func (e experiment) writeResults(operations []history.Operation, events *timeline) error {
 	if err := os.MkdirAll(e.out, 0o755); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // fault is a fault and its end.
@@ -98,7 +98,7 @@ func play(ctx context.Context, all []planned, note func(format string, arguments
 	var failed []error
 	under := map[int]bool{}
 	for _, s := range steps {
-		if err := world.Wait(ctx, time.Until(began.Add(s.at))); err != nil {
+		if err := netns.Wait(ctx, time.Until(began.Add(s.at))); err != nil {
 			failed = append(failed, err)
 			break
 		}

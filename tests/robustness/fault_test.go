@@ -48,7 +48,7 @@ func TestFaultsOnTheSameThingDontOverlapAndAllEndInTime(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneIsUndoneInItsTime(t *testing.T) {
+func TestEachFaultIsUndoneAtItsTime(t *testing.T) {
 	var log []string
 	all := someFaults(&log)
 	planned := []planned{{at: 0, lasts: 20 * time.Millisecond, fault: all[0]}, {at: 10 * time.Millisecond, lasts: 0, fault: all[2]}}
@@ -60,7 +60,7 @@ func TestWhatWasDoneIsUndoneInItsTime(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneIsUndoneWhenTheRunIsCutShortAndNothingElse(t *testing.T) {
+func TestAnInterruptedRunUndoesExactlyTheFaultsThatBegan(t *testing.T) {
 	var log []string
 	all := someFaults(&log)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func main() {
@@ -60,9 +60,9 @@ func main() {
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}
-	err := world.Isolate()
+	err := netns.Isolate()
 	if err == nil {
-		err = world.OwnSharedMemory()
+		err = netns.OwnSharedMemory()
 	}
 	if err != nil {
 		fmt.Println("SKIP robustness:", err)
@@ -87,14 +87,14 @@ func repeat(ctx context.Context, e experiment, runs int) bool {
 		if i > 0 {
 			e.seed++
 		}
-		if !one(ctx, e) {
+		if !runOne(ctx, e) {
 			return false
 		}
 	}
 	return true
 }
 
-func one(ctx context.Context, e experiment) bool {
+func runOne(ctx context.Context, e experiment) bool {
 	fmt.Printf("seed %d, %v; again: robustness -seed %[1]d -duration %v\n", e.seed, e.duration, e.duration)
 	v, err := e.run(ctx)
 	if err != nil {

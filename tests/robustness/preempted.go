@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
-	"sluice.dev/sluice/tests/world"
 )
 
 // brokenPromise: a scenario observed a forbidden result, as opposed to a step that could not be executed.
@@ -27,12 +27,12 @@ const (
 type reserver struct {
 	initiator string
 	isid      [6]byte
-	session   *host.Session
+	session   *initiator.Session
 }
 
 func (r *reserver) logIn(ctx context.Context, portal string) error {
-	return world.Until(ctx, func() error {
-		session, err := host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, Initiator: r.initiator, ISID: r.isid})
+	return netns.Until(ctx, func() error {
+		session, err := initiator.Login(ctx, initiator.Options{Portal: portal, Target: cluster.Target, Initiator: r.initiator, ISID: r.isid})
 		if err != nil {
 			return err
 		}
@@ -45,20 +45,20 @@ func (r *reserver) logIn(ctx context.Context, portal string) error {
 }
 
 func (r *reserver) served(ctx context.Context) bool {
-	_, err := r.session.Good(ctx, host.ReservationKeys(reservedLUN))
+	_, err := r.session.Good(ctx, initiator.ReservationKeys(reservedLUN))
 	return err == nil
 }
 
 func (r *reserver) reserve(ctx context.Context, action byte, key, serviceKey uint64) error {
-	_, err := r.session.Good(ctx, host.PersistentReserve(reservedLUN, action, host.WriteExclusiveRegistrantsOnly, key, serviceKey))
+	_, err := r.session.Good(ctx, initiator.PersistentReserve(reservedLUN, action, initiator.WriteExclusiveRegistrantsOnly, key, serviceKey))
 	return err
 }
 
 // writes reports whether a write is executed, or refused because of a reservation.
 func (r *reserver) writes(ctx context.Context) (bool, error) {
-	_, err := r.session.Good(ctx, host.Write(reservedLUN, 0, make([]byte, history.BlockSize), history.BlockSize))
-	var answer *host.AnswerError
-	if errors.As(err, &answer) && answer.Response.Status == host.StatusReservationConflict {
+	_, err := r.session.Good(ctx, initiator.Write(reservedLUN, 0, make([]byte, history.BlockSize), history.BlockSize))
+	var answer *initiator.AnswerError
+	if errors.As(err, &answer) && answer.Response.Status == initiator.StatusReservationConflict {
 		return false, nil
 	}
 	return err == nil, err
@@ -87,12 +87,12 @@ func (c *clustered) preempted() []step {
 			}
 			portal = c.Portals(owner)[0]
 			return errors.Join(first.logIn(ctx, portal), other.logIn(ctx, portal),
-				first.reserve(ctx, host.PRRegister, 0, keyOfFirst), other.reserve(ctx, host.PRRegister, 0, keyOfOther),
-				first.reserve(ctx, host.PRReserve, keyOfFirst, 0))
+				first.reserve(ctx, initiator.PRRegister, 0, keyOfFirst), other.reserve(ctx, initiator.PRRegister, 0, keyOfOther),
+				first.reserve(ctx, initiator.PRReserve, keyOfFirst, 0))
 		}},
 		{"the holder writes", expect(first, true)},
 		{"the other one preempts", func(ctx context.Context) error {
-			return other.reserve(ctx, host.PRPreempt, keyOfOther, keyOfFirst)
+			return other.reserve(ctx, initiator.PRPreempt, keyOfOther, keyOfFirst)
 		}},
 		{"who was preempted is shut out", expect(first, false)},
 		{"the control plane is lost, the owner killed and started again, the former holder writes", func(ctx context.Context) error {

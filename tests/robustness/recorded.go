@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // The faults below replace recorded things by others: another process, pool, image or store. The product must refuse them.
@@ -40,7 +40,7 @@ type recorded struct {
 	// reports: each refusal must be reported as well. During other faults there may be no gateway that reports it.
 	reports bool
 	// others are processes that must not run; wrong are findings.
-	others []*world.Process
+	others []*netns.Process
 	wrong  []string
 	made   int
 }
@@ -85,7 +85,7 @@ func (r *recorded) reported(ctx context.Context, kind, name, condition, reason s
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportedWithin)
 	defer cancel()
-	if err := world.Until(ctx, func() error {
+	if err := netns.Until(ctx, func() error {
 		var shown struct {
 			Status struct {
 				Conditions []struct{ Type, Reason, Message string }
@@ -254,7 +254,7 @@ func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) erro
 		}
 		ctx, cancel := context.WithTimeout(ctx, reportedWithin)
 		defer cancel()
-		if err := world.Until(ctx, func() error {
+		if err := netns.Until(ctx, func() error {
 			after, err := os.ReadFile(record)
 			if err == nil && slices.Equal(after, content) {
 				err = errors.New(record + " is as damaged as before")

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // endsWithin bounds the time after which a process that must not run ends by itself.
 const endsWithin = 10 * time.Second
 
-// another returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
-func (r *recorded) another(of *world.Process, words map[string]string) *world.Process {
+// startSecond returns a second process of a gateway, with its own log and admin socket; `words` replace arguments.
+func (r *recorded) startSecond(of *netns.Process, words map[string]string) *netns.Process {
 	r.made++
 	name := fmt.Sprintf("%s-again-%d", of.Name, r.made)
 	arguments := slices.Clone(of.Arguments)
@@ -29,25 +29,25 @@ func (r *recorded) another(of *world.Process, words map[string]string) *world.Pr
 			arguments[i+1] = filepath.Join(r.Directory, name+".socket")
 		}
 	}
-	p := &world.Process{Name: name, Node: of.Node, Arguments: arguments, Environment: of.Environment, Log: filepath.Join(r.Directory, name+".log")}
+	p := &netns.Process{Name: name, Node: of.Node, Arguments: arguments, Environment: of.Environment, Log: filepath.Join(r.Directory, name+".log")}
 	r.others = append(r.others, p)
 	return p
 }
 
 // refusesToRun requires that a process ends by itself and states why.
-func (r *recorded) refusesToRun(p *world.Process, words string) error {
+func (r *recorded) refusesToRun(p *netns.Process, words string) error {
 	select {
 	case <-p.Done():
 	case <-time.After(endsWithin):
 		r.find("%s still runs after %v; its log ends:\n%s", p.Name, endsWithin, p.LogTail(5))
 	}
-	if said := strings.Join(p.Unexpected(), "\n"); !strings.Contains(said, words) {
-		r.find("%s ends without %q: %s", p.Name, words, said)
+	if lines := strings.Join(p.Unexpected(), "\n"); !strings.Contains(lines, words) {
+		r.find("%s ends without %q: %s", p.Name, words, lines)
 	}
 	return p.Kill()
 }
 
-func (r *recorded) anyGateway() (int, *world.Process) {
+func (r *recorded) anyGateway() (int, *netns.Process) {
 	i := r.random.IntN(len(r.Gateways))
 	return i, r.Gateways[i]
 }
@@ -57,7 +57,7 @@ func (r *recorded) twinOfState(context.Context) (func(context.Context) error, er
 	if !gateway.Running() {
 		return nil, nil // another fault has killed it: a second process would be the only one
 	}
-	second := r.another(gateway, nil)
+	second := r.startSecond(gateway, nil)
 	err := second.Start()
 	return func(context.Context) error { return r.refusesToRun(second, "in use by process") }, err
 }
@@ -75,7 +75,7 @@ func (r *recorded) twinOfCopy(context.Context) (func(context.Context) error, err
 	if err != nil || !gateway.Running() {
 		return nil, err
 	}
-	second := r.another(gateway, map[string]string{"--state-dir": state})
+	second := r.startSecond(gateway, map[string]string{"--state-dir": state})
 	err = second.Start()
 	return func(ctx context.Context) error {
 		r.reported(ctx, "gateway", cluster.GatewayName(number), "Refused", "PortsInUse")
@@ -92,7 +92,7 @@ func (r *recorded) wrongCertificate(context.Context) (func(context.Context) erro
 	err := gateway.Kill()
 	state, err2 := r.copyState(number)
 	other := filepath.Join(r.Directory, "certs", "gateway-"+cluster.GatewayName((number+1)%len(r.Gateways)))
-	second := r.another(gateway, map[string]string{"--state-dir": state, "--tls-cert": other + ".crt", "--tls-key": other + ".key"})
+	second := r.startSecond(gateway, map[string]string{"--state-dir": state, "--tls-cert": other + ".crt", "--tls-key": other + ".key"})
 	err = errors.Join(err, err2, second.Start())
 	return func(context.Context) error {
 		r.keeper.held[gateway].Store(false)
@@ -107,7 +107,7 @@ func (r *recorded) wrongKeyFile(ctx context.Context) (func(context.Context) erro
 	if err := errors.Join(err, os.WriteFile(key, text, 0o600)); err != nil {
 		return nil, err
 	}
-	third := r.another(r.Replicas[0], map[string]string{"--key-file": key, "--listen": r.Address(len(r.Replicas)),
+	third := r.startSecond(r.Replicas[0], map[string]string{"--key-file": key, "--listen": r.Address(len(r.Replicas)),
 		"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("replica-%d", r.made))})
 	err = third.Start()
 	return func(context.Context) error {
@@ -131,11 +131,11 @@ func (r *recorded) emptyStore(ctx context.Context) (func(context.Context) error,
 	for at := slices.Index(arguments, "--etcd-endpoints"); at >= 0; at = slices.Index(arguments, "--etcd-endpoints") {
 		arguments = slices.Delete(arguments, at, at+2)
 	}
-	first := &world.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
-	other := r.another(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
+	first := &netns.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
+	other := r.startSecond(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
 	err := other.Start()
 	if err == nil {
-		err = world.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })
+		err = netns.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })
 	}
 	return func(ctx context.Context) error {
 		for i := range r.Gateways {

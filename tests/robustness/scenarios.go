@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // step of a scenario: an administrator's action or a fault, and the state that it must reach before the next one.
@@ -52,7 +52,7 @@ func playSteps(ctx context.Context, all []step, note noter) error {
 		if err != nil {
 			return fmt.Errorf("step %d, %s: %w", i+1, s.name, err)
 		}
-		if err := world.Wait(ctx, calm); err != nil {
+		if err := netns.Wait(ctx, calm); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (c *clustered) rollingUpgrade() []step {
 				if err := c.Drain(ctx, i); err != nil {
 					return err
 				}
-				return world.Until(ctx, func() error { return c.ownsNothing(ctx, i) })
+				return netns.Until(ctx, func() error { return c.ownsNothing(ctx, i) })
 			}},
 			step{"stop " + name + " and start it again", func(ctx context.Context) error {
 				c.keeper.held[gateway].Store(true)
@@ -95,7 +95,7 @@ func (c *clustered) rollingUpgrade() []step {
 				return gateway.Start()
 			}},
 			step{"take " + name + " into use", func(ctx context.Context) error {
-				if err := world.Until(ctx, func() error { return c.Undrain(ctx, i) }); err != nil {
+				if err := netns.Until(ctx, func() error { return c.Undrain(ctx, i) }); err != nil {
 					return err
 				}
 				return c.WaitReady(ctx)
@@ -123,7 +123,7 @@ func (c *clustered) switchDown() []step {
 	var all []step
 	for _, fabric := range hostFabrics {
 		all = append(all, step{fmt.Sprintf("switch %s fails for %v", fabric, switchOutage), func(ctx context.Context) error {
-			var mends []world.Undo
+			var mends []netns.Undo
 			defer func() {
 				for _, mend := range mends {
 					_ = mend() // the namespaces end with the run
@@ -136,7 +136,7 @@ func (c *clustered) switchDown() []step {
 				}
 				mends = append(mends, mend)
 			}
-			return world.Wait(ctx, switchOutage)
+			return netns.Wait(ctx, switchOutage)
 		}}, step{"all is as before", c.WaitReady})
 	}
 	return all
@@ -153,7 +153,7 @@ func (c *clustered) etcdLost() []step {
 					return err
 				}
 			}
-			return world.Wait(ctx, etcdOutage)
+			return netns.Wait(ctx, etcdOutage)
 		}},
 		{"they come back, and with them the control plane", c.WaitReady},
 		{"a volume is moved", c.moveAny},
@@ -198,7 +198,7 @@ func (c *clustered) controlPlaneRestored() []step {
 			return replica.Start()
 		}},
 		{"what gateways have reached since the backup is known", func(ctx context.Context) error {
-			return world.Until(ctx, func() error {
+			return netns.Until(ctx, func() error {
 				epoch, err := c.Owned(ctx, 0)
 				if err == nil && epoch < reached {
 					err = fmt.Errorf("%s is in epoch %d, and gateways have reached %d", cluster.VolumeName(0), epoch, reached)
@@ -221,7 +221,7 @@ func (c *clustered) moveAny(ctx context.Context) error {
 	if err := c.Move(ctx, 0, next); err != nil {
 		return err
 	}
-	return world.Until(ctx, func() error {
+	return netns.Until(ctx, func() error {
 		if _, err := c.Owned(ctx, 0); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
-	"sluice.dev/sluice/tests/world"
 )
 
 const standaloneTarget = "iqn.2026-11.dev.sluice:robust"
@@ -20,12 +20,12 @@ const standaloneTarget = "iqn.2026-11.dev.sluice:robust"
 // standalone is one gateway with two portals on different fabrics: a host has two paths to it.
 type standalone struct {
 	directory string
-	network   *world.Network
-	gateway   *world.Process
+	network   *netns.Network
+	gateway   *netns.Process
 	addresses []string
 	clock     *wallClock
 	keeper    *keeper
-	hung      []world.Undo // reactors that hang for good
+	hung      []netns.Undo // reactors that hang for good
 }
 
 // The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
@@ -37,17 +37,17 @@ var standaloneLUNs = []string{
 
 const (
 	gatewayNode     = "gw-1"
-	gatewayReactors = 2 // package world starts as many
+	gatewayReactors = 2 // package netns starts as many
 	iscsiPort       = 3260
 )
 
 func startStandalone(ctx context.Context, program, directory string, note noter) (system, error) {
-	network, err := world.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
+	network, err := netns.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
 	if err != nil {
 		return nil, err
 	}
 	s := &standalone{directory: directory, network: network}
-	setup := world.Standalone{Program: program, Name: gatewayNode, Node: gatewayNode, Directory: directory, Target: standaloneTarget}
+	setup := netns.Standalone{Program: program, Name: gatewayNode, Node: gatewayNode, Directory: directory, Target: standaloneTarget}
 	for _, fabric := range network.Fabrics {
 		s.addresses = append(s.addresses, fmt.Sprintf("%s:%d", network.Address(gatewayNode, fabric), iscsiPort))
 	}
@@ -62,12 +62,12 @@ func startStandalone(ctx context.Context, program, directory string, note noter)
 		err = s.gateway.Start()
 	}
 	if err == nil {
-		err = world.UntilListens(ctx, s.gateway, s.addresses[0])
+		err = netns.UntilListens(ctx, s.gateway, s.addresses[0])
 	}
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	s.keeper = keep([]*world.Process{s.gateway}, note)
+	s.keeper = newKeeper([]*netns.Process{s.gateway}, note)
 	return s, nil
 }
 
@@ -81,7 +81,7 @@ func (s *standalone) places() []history.Place      { return blocks(16, 6) }
 func (s *standalone) settle(context.Context) error { return nil }
 func (s *standalone) mismatches() []string         { return nil }
 
-func (s *standalone) faults(hosts []*host.Multipath) []*fault {
+func (s *standalone) faults(hosts []*initiator.Multipath) []*fault {
 	all := []*fault{
 		s.keeper.killed(s.gateway, 2, 3*time.Second),
 		{name: "SIGSTOP of " + gatewayNode, on: gatewayNode, kind: "freeze", weight: 2, shortest: 100 * time.Millisecond, longest: 9 * time.Second,
@@ -90,7 +90,7 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 	}
 	all = append(all, s.clock.jumps(longestJump)...)
 	for reactor := range gatewayReactors {
-		all = append(all, hungForGood(s.gateway, reactor, func(release world.Undo) { s.hung = append(s.hung, release) }))
+		all = append(all, permanentHang(s.gateway, reactor, func(release netns.Undo) { s.hung = append(s.hung, release) }))
 	}
 	for i, fabric := range s.network.Fabrics {
 		for reactor := range gatewayReactors {

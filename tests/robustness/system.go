@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
-	"sluice.dev/sluice/tests/world"
 )
 
 type noter func(format string, arguments ...any)
@@ -21,7 +21,7 @@ type system interface {
 	initiator(i int) string
 	luns() []uint16
 	places() []history.Place
-	faults(hosts []*host.Multipath) []*fault
+	faults(hosts []*initiator.Multipath) []*fault
 	// settle returns once the system itself reports that all faults are over.
 	settle(ctx context.Context) error
 	// end stops it and returns the problems of its processes.
@@ -46,22 +46,22 @@ func blocks(counts ...int) []history.Place {
 
 // keeper restarts processes that have ended by themselves, as a service manager does.
 type keeper struct {
-	held map[*world.Process]*atomic.Bool
+	held map[*netns.Process]*atomic.Bool
 	stop context.CancelFunc
 	over chan struct{}
 }
 
-const keeperLooks = 100 * time.Millisecond
+const keeperInterval = 100 * time.Millisecond
 
-func keep(processes []*world.Process, note noter) *keeper {
+func newKeeper(processes []*netns.Process, note noter) *keeper {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &keeper{held: map[*world.Process]*atomic.Bool{}, stop: stop, over: make(chan struct{})}
+	k := &keeper{held: map[*netns.Process]*atomic.Bool{}, stop: stop, over: make(chan struct{})}
 	for _, p := range processes {
 		k.held[p] = &atomic.Bool{}
 	}
 	go func() {
 		defer close(k.over)
-		for world.Wait(ctx, keeperLooks) == nil {
+		for netns.Wait(ctx, keeperInterval) == nil {
 			for p, held := range k.held {
 				if held.Load() || p.Running() {
 					continue
@@ -83,7 +83,7 @@ func (k *keeper) end() {
 }
 
 // killed is a fault: SIGKILL, and a restart.
-func (k *keeper) killed(p *world.Process, weight int, longest time.Duration) *fault {
+func (k *keeper) killed(p *netns.Process, weight int, longest time.Duration) *fault {
 	return &fault{name: "SIGKILL of " + p.Name, on: p.Name, kind: "kill", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
 		do: func(context.Context) error {
 			k.held[p].Store(true)
@@ -99,29 +99,29 @@ func (k *keeper) killed(p *world.Process, weight int, longest time.Duration) *fa
 const linkHeals = 5600 * time.Millisecond
 
 // linkFaults are the faults of one node's link to one fabric; resets are forged for one TCP port.
-func linkFaults(network *world.Network, node, fabric string, tcpPort int) []*fault {
+func linkFaults(network *netns.Network, node, fabric string, tcpPort int) []*fault {
 	link := node + "'s link to " + fabric
-	broken := func(name, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
+	broken := func(name, kind string, shortest, longest time.Duration, do func() (netns.Undo, error)) *fault {
 		return networkFault(name+link, link, kind, shortest, longest, do)
 	}
 	const brief, long = 100 * time.Millisecond, 12 * time.Second
 	return []*fault{
-		broken("cut of ", "cut", brief, long, func() (world.Undo, error) { return network.CutLink(node, fabric) }),
+		broken("cut of ", "cut", brief, long, func() (netns.Undo, error) { return network.CutLink(node, fabric) }),
 		broken("loss of all that comes in on ", "one-way loss", time.Second, long,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.In) }),
+			func() (netns.Undo, error) { return network.Drop(node, fabric, 100, netns.In) }),
 		broken("loss of all that goes out on ", "one-way loss", time.Second, long,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.Out) }),
+			func() (netns.Undo, error) { return network.Drop(node, fabric, 100, netns.Out) }),
 		broken("late delivery on ", "late delivery", 7*time.Second, 9*time.Second,
-			func() (world.Undo, error) { return network.DeliverLate(node, fabric, linkHeals) }),
+			func() (netns.Undo, error) { return network.DeliverLate(node, fabric, linkHeals) }),
 		broken("loss of 30 % on ", "packet loss", time.Second, 6*time.Second,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 30, world.In, world.Out) }),
+			func() (netns.Undo, error) { return network.Drop(node, fabric, 30, netns.In, netns.Out) }),
 		broken("forged resets on ", "forged reset", 20*time.Millisecond, 300*time.Millisecond,
-			func() (world.Undo, error) { return network.ForgeResets(node, fabric, tcpPort) }),
+			func() (netns.Undo, error) { return network.ForgeResets(node, fabric, tcpPort) }),
 	}
 }
 
-func networkFault(name, on, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
-	var undo world.Undo
+func networkFault(name, on, kind string, shortest, longest time.Duration, do func() (netns.Undo, error)) *fault {
+	var undo netns.Undo
 	return &fault{name: name, on: on, kind: kind, weight: 1, shortest: shortest, longest: longest,
 		do: func(context.Context) (err error) {
 			undo, err = do()
@@ -133,7 +133,7 @@ func networkFault(name, on, kind string, shortest, longest time.Duration, do fun
 const unitResetTimeout = 2 * time.Second // the following faults do not wait longer
 
 // hostFaults are a host's actions on one of its paths.
-func hostFaults(path *host.Path, number int, luns []uint16) []*fault {
+func hostFaults(path *initiator.Path, number int, luns []uint16) []*fault {
 	name := fmt.Sprintf("host %d, path %s", number+1, path.Portal)
 	return []*fault{
 		{name: name + ": reset by the host", on: name, kind: "reset by the host", weight: 1, do: func(context.Context) error {

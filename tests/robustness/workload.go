@@ -8,16 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
-	"sluice.dev/sluice/tests/world"
 )
 
 // workload has clients on hosts that use few blocks, so that they interact.
 type workload struct {
 	seed     uint64
 	run      uint64 // identifies the run in its blocks
-	hosts    []*host.Multipath
+	hosts    []*initiator.Multipath
 	clients  int // for each host
 	swaps    int // of ten operations
 	places   []history.Place
@@ -54,7 +54,7 @@ func (w *workload) act(ctx context.Context) {
 type client struct {
 	*workload
 	number    int
-	multipath *host.Multipath
+	multipath *initiator.Multipath
 	random    *rand.Rand
 	known     map[history.Place]history.Value // its last observation there
 	count     uint64
@@ -67,10 +67,10 @@ func (c *client) act(ctx context.Context) {
 		// A started operation may complete: an operation that is cut off proves less.
 		limited, cancel := context.WithTimeout(context.Background(), operationTimeout)
 		began := time.Now()
-		var result host.Result
+		var result initiator.Result
 		switch {
 		case what >= 10-c.swaps: // the value that it read some time ago has been changed by others
-			if result = c.read(limited, place); result.Outcome == host.OK {
+			if result = c.read(limited, place); result.Outcome == initiator.OK {
 				c.tally(result, time.Since(began))
 				began = time.Now()
 				result = c.swap(limited, place)
@@ -82,37 +82,37 @@ func (c *client) act(ctx context.Context) {
 		}
 		cancel()
 		c.tally(result, time.Since(began))
-		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop checks ctx
+		_ = netns.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop checks ctx
 	}
 }
 
-func (w *workload) tally(result host.Result, took time.Duration) {
+func (w *workload) tally(result initiator.Result, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts[result.Outcome.String()]++
 	w.counts["retries"] += result.Retries
 	w.longest = max(w.longest, took)
 	for _, attempt := range result.Attempts {
-		if attempt.Effect == host.EffectMaybe {
+		if attempt.Effect == initiator.EffectMaybe {
 			w.counts["lost: "+attempt.Why]++
 		}
 	}
-	var answer *host.AnswerError
-	if result.Outcome != host.OK && errors.As(result.Err, &answer) && len(w.refusals) < refusalsKept {
+	var answer *initiator.AnswerError
+	if result.Outcome != initiator.OK && errors.As(result.Err, &answer) && len(w.refusals) < refusalsKept {
 		w.refusals = append(w.refusals, result.Err.Error())
 	}
 }
 
-func (c *client) read(ctx context.Context, place history.Place) host.Result {
-	result := c.multipath.Run(ctx, host.Read(place.LUN, place.Block, 1, history.BlockSize))
-	if result.Outcome == host.OK {
+func (c *client) read(ctx context.Context, place history.Place) initiator.Result {
+	result := c.multipath.Run(ctx, initiator.Read(place.LUN, place.Block, 1, history.BlockSize))
+	if result.Outcome == initiator.OK {
 		attempt := result.Attempts[len(result.Attempts)-1]
 		c.found(place, result.Response.Data, attempt)
 	}
 	return result
 }
 
-func (c *client) found(place history.Place, data []byte, attempt host.Attempt) {
+func (c *client) found(place history.Place, data []byte, attempt initiator.Attempt) {
 	value, err := history.Decode(data, c.run, place)
 	if err != nil {
 		c.recorder.AddBad(place, attempt.Portal, err)
@@ -128,35 +128,35 @@ func (c *client) next() history.Value {
 	return history.NewValue(c.number, c.count)
 }
 
-func (c *client) write(ctx context.Context, place history.Place) host.Result {
+func (c *client) write(ctx context.Context, place history.Place) initiator.Result {
 	value := c.next()
-	result := c.multipath.Run(ctx, host.Write(place.LUN, place.Block, value.Encode(c.run, place), history.BlockSize))
+	result := c.multipath.Run(ctx, initiator.Write(place.LUN, place.Block, value.Encode(c.run, place), history.BlockSize))
 	c.changed(history.Operation{Kind: history.Write, Place: place, New: value}, result)
 	return result
 }
 
-func (c *client) swap(ctx context.Context, place history.Place) host.Result {
+func (c *client) swap(ctx context.Context, place history.Place) initiator.Result {
 	old, value := c.known[place], c.next()
-	result := c.multipath.Run(ctx, host.CompareAndWrite(place.LUN, place.Block, old.Encode(c.run, place), value.Encode(c.run, place)))
+	result := c.multipath.Run(ctx, initiator.CompareAndWrite(place.LUN, place.Block, old.Encode(c.run, place), value.Encode(c.run, place)))
 	c.changed(history.Operation{Kind: history.Swap, Place: place, Old: old, New: value,
-		Swapped: result.Response.Status == host.StatusGood}, result)
+		Swapped: result.Response.Status == initiator.StatusGood}, result)
 	return result
 }
 
 // changed records every attempt that may have changed the block. An attempt without an answer may be executed until a later one
 // is answered, and not after that (DESIGN R6: a retry is not overtaken by its original). If none is answered, it may be executed
 // at any time.
-func (c *client) changed(o history.Operation, result host.Result) {
+func (c *client) changed(o history.Operation, result initiator.Result) {
 	o.Client = c.number
 	last := int64(history.Never)
-	if result.Outcome == host.OK {
+	if result.Outcome == initiator.OK {
 		last = c.recorder.At(result.Attempts[len(result.Attempts)-1].Ended)
 	}
 	for _, attempt := range result.Attempts {
 		o := o
 		o.Via = attempt.Portal
 		o.Call, o.Return = c.recorder.At(attempt.Sent), last
-		if o.Maybe = attempt.Effect == host.EffectMaybe; o.Maybe {
+		if o.Maybe = attempt.Effect == initiator.EffectMaybe; o.Maybe {
 			o.Swapped = false
 			o.Via += ", " + attempt.Why
 		}
@@ -176,8 +176,8 @@ func (w *workload) readAll(ctx context.Context) error {
 			return fmt.Errorf("%s: no session", path.Portal)
 		}
 		for _, place := range w.places {
-			attempt := host.Attempt{Portal: path.Portal, Sent: time.Now()}
-			data, err := session.Good(ctx, host.Read(place.LUN, place.Block, 1, history.BlockSize))
+			attempt := initiator.Attempt{Portal: path.Portal, Sent: time.Now()}
+			data, err := session.Good(ctx, initiator.Read(place.LUN, place.Block, 1, history.BlockSize))
 			attempt.Ended = time.Now()
 			if err != nil {
 				return fmt.Errorf("%v: %w", place, err)
@@ -192,13 +192,13 @@ func (w *workload) readAll(ctx context.Context) error {
 func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error)) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, place := range w.places {
-		attempt := host.Attempt{Portal: "disk", Sent: time.Now()}
-		data, told, err := block(place)
+		attempt := initiator.Attempt{Portal: "disk", Sent: time.Now()}
+		data, whole, err := block(place)
 		attempt.Ended = time.Now()
 		if err != nil {
 			return fmt.Errorf("%v: %w", place, err)
 		}
-		if told {
+		if whole {
 			reader.found(place, data, attempt)
 		}
 	}
@@ -206,6 +206,6 @@ func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error
 }
 
 func isLost(err error) bool {
-	var lost *host.LostError
+	var lost *initiator.LostError
 	return errors.As(err, &lost)
 }

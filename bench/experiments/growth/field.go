@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -33,16 +33,16 @@ const (
 
 // alone is a gateway without a control plane, with one LUN: the reference on the same machine in the same round.
 type alone struct {
-	process *world.Process
+	process *netns.Process
 	portal  string
 }
 
 const aloneTarget = "iqn.2026-11.dev.sluice:alone"
 
-func startAlone(ctx context.Context, b *rig.Bench) (*alone, error) {
+func startAlone(ctx context.Context, b *harness.Bench) (*alone, error) {
 	a := &alone{portal: "127.0.0.1:3270"}
 	path := func(name string) string { return filepath.Join(b.Directory, name) }
-	a.process = &world.Process{Name: "alone", Log: path("alone.log"), Arguments: []string{b.Programs + "/sluice-gateway", "--listen", a.portal,
+	a.process = &netns.Process{Name: "alone", Log: path("alone.log"), Arguments: []string{b.Programs + "/sluice-gateway", "--listen", a.portal,
 		"--target", aloneTarget, "--lun", fmt.Sprintf("0=file:%s,size=%d,io=buffered", path("alone.img"), span), "--reactors", "1",
 		"--state-dir", path("alone.state"), "--admin-socket", "off"}}
 	return a, a.start(ctx)
@@ -52,15 +52,15 @@ func (a *alone) start(ctx context.Context) error {
 	if err := a.process.Start(); err != nil {
 		return err
 	}
-	if err := world.UntilListens(ctx, a.process, a.portal); err != nil {
+	if err := netns.UntilListens(ctx, a.process, a.portal); err != nil {
 		return err
 	}
-	return rig.Pin(a.process.Pid(), targetCore)
+	return harness.Pin(a.process.Pid(), targetCore)
 }
 
 // field is a growing cluster.
 type field struct {
-	*rig.Bench
+	*harness.Bench
 	*cluster.Cluster
 	plan     plan
 	alone    *alone
@@ -69,13 +69,13 @@ type field struct {
 	owners   *cluster.Owners
 	// owner of the first LUN, and another gateway if there is one.
 	owner, other int
-	sessions     []*host.Session
+	sessions     []*initiator.Session
 	filled       bool
 	// standing is the last measured share of a core that the idle owner used.
 	standing float64
 }
 
-func start(ctx context.Context, b *rig.Bench, p plan, a *alone, e *bareEcho, gateways int) (*field, error) {
+func start(ctx context.Context, b *harness.Bench, p plan, a *alone, e *bareEcho, gateways int) (*field, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	directory := filepath.Join(b.Directory, fmt.Sprintf("of-%d", gateways))
@@ -83,7 +83,7 @@ func start(ctx context.Context, b *rig.Bench, p plan, a *alone, e *bareEcho, gat
 		return nil, err
 	}
 	made, err := cluster.Start(ctx, cluster.Options{Programs: b.Programs, Directory: directory, Gateways: gateways, Volumes: 1,
-		Replicas: 1, GatewayEnvironment: rig.SteadyGateways})
+		Replicas: 1, GatewayEnvironment: harness.SteadyGateways})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (f *field) locate(ctx context.Context) error {
 	}
 	f.owner, f.other = owner, (owner+1)%f.gateways
 	for _, at := range []int{f.owner, f.other} {
-		if err := rig.Pin(f.Gateways[at].Pid(), targetCore); err != nil {
+		if err := harness.Pin(f.Gateways[at].Pid(), targetCore); err != nil {
 			return err
 		}
 	}
@@ -109,15 +109,15 @@ func (f *field) locate(ctx context.Context) error {
 	for _, way := range []string{"standalone", "direct"} {
 		load := f.load(way, "write")
 		load.Sequential, load.Size, load.Warmup, load.Seconds = true, 256<<10, 0, 0.5
-		if _, err := f.Drive(ctx, []rig.Load{load}); err != nil {
+		if _, err := f.Drive(ctx, []harness.Load{load}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *field) load(way, op string) rig.Load {
-	load := rig.Load{Op: op, Size: size, Depth: depth, Span: span, Warmup: warmup, Seconds: f.plan.seconds, Core: clientCore, Pinned: true}
+func (f *field) load(way, op string) harness.Load {
+	load := harness.Load{Op: op, Size: size, Depth: depth, Span: span, Warmup: warmup, Seconds: f.plan.seconds, Core: clientCore, Pinned: true}
 	if way == "standalone" {
 		load.Portal, load.Target, load.Initiator = f.alone.portal, aloneTarget, cluster.Initiator+"1"
 		load.Watch = []int{f.alone.process.Pid()}
@@ -135,27 +135,27 @@ func (f *field) load(way, op string) rig.Load {
 }
 
 func (f *field) drive(ctx context.Context, way, op string) (map[string]float64, error) {
-	results, err := f.Drive(ctx, []rig.Load{f.load(way, op)})
+	results, err := f.Drive(ctx, []harness.Load{f.load(way, op)})
 	if err != nil && !f.alone.process.Running() {
 		// A gateway that had no core for 2 s ends itself, as intended (limits::kWatchdogLimit): this machine is busy.
 		fmt.Printf("the standalone gateway has ended, and is started again: %s\n", f.alone.process.LogTail(1))
 		if err := f.alone.start(ctx); err != nil {
 			return nil, err
 		}
-		results, err = f.Drive(ctx, []rig.Load{f.load(way, op)})
+		results, err = f.Drive(ctx, []harness.Load{f.load(way, op)})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, f.alone.process.LogTail(5))
 	}
-	return rig.Sum(results), nil
+	return harness.Sum(results), nil
 }
 
-// weigh returns memory and CPU use of the idle owner: the least of a few windows, because new objects are still being reported to
+// idleUse returns memory and CPU use of the idle owner: the least of a few windows, because new objects are still being reported to
 // the control plane.
-func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
+func (f *field) idleUse(ctx context.Context) (map[string]float64, error) {
 	owner := []int{f.Gateways[f.owner].Pid()}
 	least, both := math.Inf(1), math.Inf(1)
-	for range rig.Pick(f.Mode, 1, 2, 5) {
+	for range harness.Pick(f.Mode, 1, 2, 5) {
 		shares, err := idle(ctx, owner, f.load("direct", "read").Watch)
 		if err != nil {
 			return nil, err
@@ -163,7 +163,7 @@ func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
 		least, both = min(least, shares[0]), min(both, shares[1])
 	}
 	f.standing = least
-	memory, err := rig.Memory(owner[0])
+	memory, err := harness.Memory(owner[0])
 	return map[string]float64{"target_memory_bytes": float64(memory), "idle_cpu_share": least, "pair_idle_cpu_share": both}, err
 }
 
@@ -174,15 +174,15 @@ func idle(ctx context.Context, groups ...[]int) ([]float64, error) {
 	began := time.Now()
 	for i, pids := range groups {
 		var err error
-		if before[i], err = rig.CPU(pids); err != nil {
+		if before[i], err = harness.CPU(pids); err != nil {
 			return nil, err
 		}
 	}
-	if err := world.Wait(ctx, time.Second); err != nil {
+	if err := netns.Wait(ctx, time.Second); err != nil {
 		return nil, err
 	}
 	for i, pids := range groups {
-		after, err := rig.CPU(pids)
+		after, err := harness.CPU(pids)
 		if err != nil {
 			return nil, err
 		}
@@ -220,8 +220,8 @@ func (f *field) eachLUN(ctx context.Context, portal string) error {
 		return err
 	}
 	defer session.LogOut()
-	return world.Until(ctx, func() error {
-		_, err := session.Good(ctx, host.TestUnitReady(uint16(min(f.Volumes, lunsPerTarget)-1)))
+	return netns.Until(ctx, func() error {
+		_, err := session.Good(ctx, initiator.TestUnitReady(uint16(min(f.Volumes, lunsPerTarget)-1)))
 		return err
 	})
 }
@@ -255,8 +255,8 @@ func (f *field) apply(ctx context.Context, objects string) error {
 	return err
 }
 
-func (f *field) logIn(ctx context.Context, portal string, n int) (*host.Session, error) {
-	return host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
+func (f *field) logIn(ctx context.Context, portal string, n int) (*initiator.Session, error) {
+	return initiator.Login(ctx, initiator.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
 		Initiator: fmt.Sprintf("%s%d", cluster.Initiator, 2+n%(cluster.MaxHosts-1)), ISID: [6]byte{0x80, 0, 0, 0, byte(n >> 8), byte(n)},
 		PingAfter: pingAfter, SilenceLimit: silenceLimit})
 }
@@ -276,7 +276,7 @@ func (f *field) moreSessions(ctx context.Context, sessions int) error {
 		}
 	}
 	from := len(f.sessions)
-	f.sessions = append(f.sessions, make([]*host.Session, sessions-from)...)
+	f.sessions = append(f.sessions, make([]*initiator.Session, sessions-from)...)
 	portals := f.Portals(f.owner)
 	var all sync.WaitGroup
 	var failed atomic.Pointer[error]

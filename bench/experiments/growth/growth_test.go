@@ -32,7 +32,7 @@ func TestOnlyLUNsOfTheFirstTargetAreReadAndTheFirstAlways(t *testing.T) {
 
 func TestMoreLUNsAreNotMoreMemoryToReadFrom(t *testing.T) {
 	for luns, want := range map[int]int{1: span, 4: span / 4, 3: 5591040, 4096: size, 9999: size} {
-		if got := area(luns); got != want || got%size != 0 {
+		if got := areaOfLUN(luns); got != want || got%size != 0 {
 			t.Errorf("%d LUNs: %d bytes each, not %d", luns, got, want)
 		}
 	}

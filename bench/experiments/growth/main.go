@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 )
 
 const (
@@ -47,18 +47,18 @@ type plan struct {
 	gateways, luns, sessions []int
 }
 
-func planOf(b *rig.Bench) plan {
-	return plan{rounds: b.RoundsOr(1, 5, 21), seconds: rig.Pick(b.Mode, 0.2, 0.25, 0.5),
-		operations: rig.Pick(b.Mode, []string{"read"}, []string{"read"}, []string{"read", "write"}),
-		gateways:   rig.Pick(b.Mode, []int{2}, []int{1, 2, 4}, []int{1, 2, 4, 8, 16}),
-		luns:       rig.Pick(b.Mode, []int{1, 8}, []int{1, 64, 512}, []int{1, 16, 128, 1024, 2048, 4096}),
-		sessions:   rig.Pick(b.Mode, []int{1, some, 2 * some}, []int{1, some, 256}, []int{1, some, 256, 1024})}
+func planOf(b *harness.Bench) plan {
+	return plan{rounds: b.RoundsOr(1, 5, 21), seconds: harness.Pick(b.Mode, 0.2, 0.25, 0.5),
+		operations: harness.Pick(b.Mode, []string{"read"}, []string{"read"}, []string{"read", "write"}),
+		gateways:   harness.Pick(b.Mode, []int{2}, []int{1, 2, 4}, []int{1, 2, 4, 8, 16}),
+		luns:       harness.Pick(b.Mode, []int{1, 8}, []int{1, 64, 512}, []int{1, 16, 128, 1024, 2048, 4096}),
+		sessions:   harness.Pick(b.Mode, []int{1, some, 2 * some}, []int{1, some, 256}, []int{1, some, 256, 1024})}
 }
 
-func main() { rig.Main("growth", run) }
+func main() { harness.Main("growth", run) }
 
-func run(ctx context.Context, b *rig.Bench) error {
-	if err := rig.Steady(""); err != nil {
+func run(ctx context.Context, b *harness.Bench) error {
+	if err := harness.Steady(""); err != nil {
 		return err
 	}
 	p := planOf(b)
@@ -127,7 +127,7 @@ func (f *field) measure(ctx context.Context, s stage) error {
 	if err := f.locate(ctx); err != nil {
 		return err
 	}
-	weight, err := f.weigh(ctx)
+	weight, err := f.idleUse(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func (f *field) measure(ctx context.Context, s stage) error {
 						figures[way][name] = value
 					}
 				}
-				parameters := rig.With(s.parameters(op), map[string]any{"depth": depth})
-				if err := f.Record(rig.Measurement{Subject: way, Parameters: parameters, Round: round + 1, Figures: figures[way]}); err != nil {
+				parameters := harness.With(s.parameters(op), map[string]any{"depth": depth})
+				if err := f.Record(harness.Measurement{Subject: way, Parameters: parameters, Round: round + 1, Figures: figures[way]}); err != nil {
 					return err
 				}
 			}
@@ -174,7 +174,7 @@ func (f *field) measure(ctx context.Context, s stage) error {
 }
 
 // aims: growth costs a command nothing, and memory in proportion.
-func aims(b *rig.Bench, p plan) error {
+func aims(b *harness.Bench, p plan) error {
 	for _, axis := range []struct {
 		name  string
 		steps []int
@@ -188,7 +188,7 @@ func aims(b *rig.Bench, p plan) error {
 		}
 		for _, kind := range []struct{ figure, text string }{{"cpu_ratio_to_standalone", "CPU per read"},
 			{"net_cpu_ratio_to_standalone", "CPU per read without what gateways use when idle,"}} {
-			ratio := func(step int) float64 { return rig.Median(at(kind.figure, "direct", step)) }
+			ratio := func(step int) float64 { return harness.Median(at(kind.figure, "direct", step)) }
 			if err := b.Aim(fmt.Sprintf("%s with %d %s over that with %d, each beside a gateway that didn't grow (%s)", kind.text, last, axis.name,
 				first, spread(at(kind.figure, "direct", last))), ratio(last)/ratio(first), "<= 1.1"); err != nil {
 				return err
@@ -200,7 +200,7 @@ func aims(b *rig.Bench, p plan) error {
 		if err := spreadAim(b, axis.name, axis.steps); err != nil {
 			return err
 		}
-		memory := func(step int) float64 { return rig.Median(at("target_memory_bytes", "direct", step)) }
+		memory := func(step int) float64 { return harness.Median(at("target_memory_bytes", "direct", step)) }
 		kib, bound := (memory(last)-memory(first))/float64(last-first)/1024, "<= 32"
 		if axis.name == bySessions {
 			bound = "<= 512"
@@ -210,24 +210,24 @@ func aims(b *rig.Bench, p plan) error {
 		}
 	}
 	forwarded := b.Quiet("cpu_ratio_to_direct", "forwarded", map[string]any{"op": "read"})
-	return b.Aim("CPU of both gateways per forwarded read over a direct one ("+spread(forwarded)+")", rig.Median(forwarded), "<= 2.5")
+	return b.Aim("CPU of both gateways per forwarded read over a direct one ("+spread(forwarded)+")", harness.Median(forwarded), "<= 2.5")
 }
 
 // spreadAim is the aim for commands to all LUNs or sessions. All LUNs are on one connection. A bare echo shows the kernel's cost
 // of more connections. With fewer than `some`, several commands arrive together.
-func spreadAim(b *rig.Bench, axis string, steps []int) error {
+func spreadAim(b *harness.Bench, axis string, steps []int) error {
 	first, last := steps[0], steps[len(steps)-1]
 	used := func(step int) map[string]any {
 		return map[string]any{"axis": axis, axis: step, "used": "all", "op": "read"}
 	}
 	if axis == byLUNs {
-		at := func(step int) float64 { return rig.Median(b.Values(netCPU, "direct", used(step))) }
+		at := func(step int) float64 { return harness.Median(b.Values(netCPU, "direct", used(step))) }
 		return b.Aim(fmt.Sprintf("CPU per read, without what the gateway uses when idle, to all of %d LUNs in turn over that with %d", last, first),
 			at(last)/at(first), "<= 1.25")
 	}
 	at := func(step int) []float64 { return b.Quiet("cpu_ratio_to_bare", "direct", used(step)) }
 	return b.Aim(fmt.Sprintf("CPU per read with one in flight on each of %d sessions over that with %d, each beside a bare echo of as many (%s)", last, some,
-		spread(at(last))), rig.Median(at(last))/rig.Median(at(some)), "<= 1.1")
+		spread(at(last))), harness.Median(at(last))/harness.Median(at(some)), "<= 1.1")
 }
 
 func spread(values []float64) string {

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const blockSize = 512
@@ -31,15 +31,15 @@ func (f *field) measureLUNs(ctx context.Context, s stage) error {
 		return err
 	}
 	for round := range f.plan.rounds {
-		figures, err := f.turns(ctx, session, luns)
+		figures, err := f.readInTurn(ctx, session, luns)
 		if err != nil {
 			return fmt.Errorf("%+v, all used: %w", s, err)
 		}
 		fmt.Printf("luns: %d, all used, round %d: %.2f us of the gateway per read, %.2f net, %.0f IOPS\n", len(luns), round+1,
 			1e6*figures[cpu], 1e6*figures[netCPU], figures["iops"])
-		parameters := rig.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
-		if err := f.Record(rig.Measurement{Subject: "direct", Parameters: parameters, Round: round + 1, Figures: figures,
-			Notes: "the host of tests/host, which costs the gateway more small receives than iscsi-load"}); err != nil {
+		parameters := harness.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
+		if err := f.Record(harness.Measurement{Subject: "direct", Parameters: parameters, Round: round + 1, Figures: figures,
+			Notes: "the host of tests/initiator, which costs the gateway more small receives than iscsi-load"}); err != nil {
 			return err
 		}
 	}
@@ -58,13 +58,13 @@ func (f *field) measureSessions(ctx context.Context, s stage) error {
 		figures := map[string]map[string]float64{}
 		for i := range subjects {
 			subject := subjects[(i+round)%len(subjects)]
-			load := map[string]rig.Load{"direct": direct, "bare": bare}[subject]
+			load := map[string]harness.Load{"direct": direct, "bare": bare}[subject]
 			load.Sessions, load.Depth = s.sessions, 1
-			results, err := f.Drive(ctx, []rig.Load{load})
+			results, err := f.Drive(ctx, []harness.Load{load})
 			if err != nil {
 				return fmt.Errorf("%+v, all used, %s: %w", s, subject, err)
 			}
-			figures[subject] = rig.Sum(results)
+			figures[subject] = harness.Sum(results)
 		}
 		figures["direct"]["cpu_ratio_to_bare"] = figures["direct"][cpu] / figures["bare"][cpu]
 		noise := max(figures["direct"]["noise_share"], figures["bare"]["noise_share"])
@@ -72,8 +72,8 @@ func (f *field) measureSessions(ctx context.Context, s stage) error {
 			1e6*figures["direct"][cpu], 1e6*figures["bare"][cpu], 100*noise)
 		for _, subject := range subjects {
 			figures[subject]["noise_share"] = noise
-			parameters := rig.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
-			if err := f.Record(rig.Measurement{Subject: subject, Parameters: parameters, Round: round + 1, Figures: figures[subject]}); err != nil {
+			parameters := harness.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
+			if err := f.Record(harness.Measurement{Subject: subject, Parameters: parameters, Round: round + 1, Figures: figures[subject]}); err != nil {
 				return err
 			}
 		}
@@ -81,22 +81,22 @@ func (f *field) measureSessions(ctx context.Context, s stage) error {
 	return nil
 }
 
-// area is the part of each LUN that is read. All together are as large as a single one, so that more LUNs do not mean reading
+// areaOfLUN is the part of each LUN that is read. All together are as large as a single one, so that more LUNs do not mean reading
 // from more memory.
-func area(luns int) int { return max(size, span/luns/size*size) }
+func areaOfLUN(luns int) int { return max(size, span/luns/size*size) }
 
 const writeSize = 256 << 10
 
 // ready consumes all unit attentions, and writes the blocks that will be read, because a hole costs more the first time.
-func ready(ctx context.Context, session *host.Session, luns []uint16) error {
+func ready(ctx context.Context, session *initiator.Session, luns []uint16) error {
 	data := make([]byte, writeSize)
 	for _, lun := range luns {
-		if _, err := session.Good(ctx, host.TestUnitReady(lun)); err != nil {
+		if _, err := session.Good(ctx, initiator.TestUnitReady(lun)); err != nil {
 			return err
 		}
-		for at := 0; at < area(len(luns)); at += writeSize {
-			part := data[:min(writeSize, area(len(luns))-at)]
-			if _, err := session.Good(ctx, host.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
+		for at := 0; at < areaOfLUN(len(luns)); at += writeSize {
+			part := data[:min(writeSize, areaOfLUN(len(luns))-at)]
+			if _, err := session.Good(ctx, initiator.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
 				return err
 			}
 		}
@@ -128,16 +128,16 @@ func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 	return luns
 }
 
-// turns reads from the LUNs in turn, and returns the owner's figures.
-func (f *field) turns(ctx context.Context, session *host.Session, luns []uint16) (map[string]float64, error) {
+// readInTurn reads from the LUNs in turn, and returns the owner's figures.
+func (f *field) readInTurn(ctx context.Context, session *initiator.Session, luns []uint16) (map[string]float64, error) {
 	acting, stop := context.WithCancel(ctx)
 	defer stop()
 	var done atomic.Int64
 	ended := make(chan error, 1)
 	go func() {
 		for n := 0; acting.Err() == nil; n++ {
-			at := uint64(n/len(luns)*7%(area(len(luns))/size)) * (size / blockSize)
-			if _, err := session.Good(ctx, host.Read(luns[n%len(luns)], at, size/blockSize, blockSize)); err != nil {
+			at := uint64(n/len(luns)*7%(areaOfLUN(len(luns))/size)) * (size / blockSize)
+			if _, err := session.Good(ctx, initiator.Read(luns[n%len(luns)], at, size/blockSize, blockSize)); err != nil {
 				ended <- err
 				return
 			}
@@ -156,18 +156,18 @@ func (f *field) turns(ctx context.Context, session *host.Session, luns []uint16)
 // window counts the completed operations in a time, and the owner's CPU time.
 func (f *field) window(ctx context.Context, done *atomic.Int64) (map[string]float64, error) {
 	pid := []int{f.Gateways[f.owner].Pid()}
-	if err := world.Wait(ctx, time.Duration(warmup*float64(time.Second))); err != nil {
+	if err := netns.Wait(ctx, time.Duration(warmup*float64(time.Second))); err != nil {
 		return nil, err
 	}
-	before, err := rig.CPU(pid)
+	before, err := harness.CPU(pid)
 	if err != nil {
 		return nil, err
 	}
 	began, first := time.Now(), done.Load()
-	if err := world.Wait(ctx, time.Duration(f.plan.seconds*float64(time.Second))); err != nil {
+	if err := netns.Wait(ctx, time.Duration(f.plan.seconds*float64(time.Second))); err != nil {
 		return nil, err
 	}
-	after, err := rig.CPU(pid)
+	after, err := harness.CPU(pid)
 	count := float64(done.Load() - first)
 	if err != nil || count == 0 {
 		return nil, fmt.Errorf("no read was answered: %w", err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
 )
 
@@ -38,9 +38,9 @@ func (c cell) parameters() map[string]any {
 		"gateways": c.gateways, "ports": ports, "port_bits_per_second": portRate}
 }
 
-func main() { rig.Main("scale", run) }
+func main() { harness.Main("scale", run) }
 
-func run(ctx context.Context, b *rig.Bench) error {
+func run(ctx context.Context, b *harness.Bench) error {
 	starting, started := context.WithTimeout(ctx, readyTime)
 	defer started()
 	var fabrics []string
@@ -48,7 +48,7 @@ func run(ctx context.Context, b *rig.Bench) error {
 		fabrics = append(fabrics, fabric(i))
 	}
 	made, err := cluster.Start(starting, cluster.Options{Programs: b.Programs, Directory: b.Directory, Gateways: 1 + ports,
-		Volumes: 2 * ports, Replicas: 1, Fabrics: fabrics, VolumeMiB: span >> 20, GatewayEnvironment: rig.SteadyGateways})
+		Volumes: 2 * ports, Replicas: 1, Fabrics: fabrics, VolumeMiB: span >> 20, GatewayEnvironment: harness.SteadyGateways})
 	if err != nil {
 		return err
 	}
@@ -73,17 +73,17 @@ func run(ctx context.Context, b *rig.Bench) error {
 }
 
 // cells: one client by processes, sizes and LUNs; then more clients, on the ports of one gateway and of four.
-func cells(m rig.Mode) []cell {
+func cells(m harness.Mode) []cell {
 	const kib, mib = 1 << 10, 1 << 20
-	sizes := rig.Pick(m, []int{256 * kib}, []int{kib, 256 * kib, 16 * mib}, []int{kib, 4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib})
-	processes := rig.Pick(m, []int{1}, []int{1, 10}, []int{1, 2, 4, 6, 8, 10})
-	luns := rig.Pick(m, []int{4}, []int{4}, []int{2, 3, 4})
-	count := rig.Pick(m, []int{1, 8}, []int{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 2, 3, 4, 5, 6, 7, 8})
+	sizes := harness.Pick(m, []int{256 * kib}, []int{kib, 256 * kib, 16 * mib}, []int{kib, 4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib})
+	processes := harness.Pick(m, []int{1}, []int{1, 10}, []int{1, 2, 4, 6, 8, 10})
+	luns := harness.Pick(m, []int{4}, []int{4}, []int{2, 3, 4})
+	count := harness.Pick(m, []int{1, 8}, []int{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 2, 3, 4, 5, 6, 7, 8})
 	var all []cell
 	for _, op := range []string{"read", "write"} {
 		for _, size := range sizes {
 			for _, p := range processes {
-				if m == rig.Short && p > 1 && size > mib {
+				if m == harness.Short && p > 1 && size > mib {
 					continue // a command of each takes half a minute
 				}
 				all = append(all, cell{oneGateway, 1, p, 1, size, op})
@@ -106,25 +106,25 @@ func (p *plant) measure(ctx context.Context, round int, c cell) error {
 	if err != nil {
 		return err
 	}
-	figures := rig.Sum(results)
+	figures := harness.Sum(results)
 	if c.size >= large {
 		figures["bytes_per_second"] = rate(c, figures["latency_mean_s"])
 		delete(figures, "slowest_client_bytes_per_second")
 	}
-	figures["ports_share"] = figures["bytes_per_second"] / (float64(min(c.clients, ports)) * rig.Payload(portRate))
+	figures["ports_share"] = figures["bytes_per_second"] / (float64(min(c.clients, ports)) * harness.Payload(portRate))
 	fmt.Printf("round %d, %-5s %8d, %d clients x %2d processes, %d LUNs, %-4s gateways: %6.2f MB/s, %3.0f %% of the ports, %.1f us of the gateways per command\n",
 		round+1, c.op, c.size, c.clients, c.processes, c.luns, c.gateways, figures["bytes_per_second"]/1e6, 100*figures["ports_share"],
 		1e6*figures["target_cpu_s_per_command"])
-	return p.Record(rig.Measurement{Subject: "sluice", Parameters: c.parameters(), Round: round + 1, Figures: figures,
+	return p.Record(harness.Measurement{Subject: "sluice", Parameters: c.parameters(), Round: round + 1, Figures: figures,
 		Session: results[0].Negotiated()})
 }
 
 // aims: the ports are the bottleneck, even for one process with large commands, and throughput does not decrease as clients are
 // added.
-func aims(b *rig.Bench) error {
+func aims(b *harness.Bench) error {
 	for _, op := range []string{"read", "write"} {
-		one := b.Values("ports_share", "sluice", map[string]any{"op": op, "size": 256 << 10, "clients": 1, "processes": 1, "luns": 1})
-		if err := b.Aim(fmt.Sprintf("share of its port that one process has, %ss of 256 KiB (the study: 0.26 and 0.34)", op), rig.Median(one),
+		shares := b.Values("ports_share", "sluice", map[string]any{"op": op, "size": 256 << 10, "clients": 1, "processes": 1, "luns": 1})
+		if err := b.Aim(fmt.Sprintf("share of its port that one process has, %ss of 256 KiB (the study: 0.26 and 0.34)", op), harness.Median(shares),
 			">= 0.9"); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func aims(b *rig.Bench) error {
 			worst, at := 0.0, 0
 			for n := 1; n <= clients; n++ {
 				share := b.Values("ports_share", "sluice", map[string]any{"op": op, "clients": n, "processes": 4, "luns": ports, "gateways": where})
-				if m := rig.Median(share); len(share) > 0 && (at == 0 || m < worst) {
+				if m := harness.Median(share); len(share) > 0 && (at == 0 || m < worst) {
 					worst, at = m, n
 				}
 			}

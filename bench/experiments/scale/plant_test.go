@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func small() *plant {
@@ -15,19 +15,19 @@ func small() *plant {
 		fabrics = append(fabrics, fabric(i))
 	}
 	made := &cluster.Cluster{Options: cluster.Options{Fabrics: fabrics},
-		Network: &world.Network{Fabrics: fabrics, Nodes: []string{"gw-1", "gw-2", "gw-3", "gw-4", "gw-5"}}}
+		Network: &netns.Network{Fabrics: fabrics, Nodes: []string{"gw-1", "gw-2", "gw-3", "gw-4", "gw-5"}}}
 	for range 1 + ports {
-		made.Gateways = append(made.Gateways, &world.Process{})
+		made.Gateways = append(made.Gateways, &netns.Process{})
 	}
-	return &plant{&rig.Bench{Mode: rig.Short}, made}
+	return &plant{&harness.Bench{Mode: harness.Short}, made}
 }
 
 func TestEachClientUsesThePortOfItsFabricAndTheOwnerOfItsLUN(t *testing.T) {
 	p := small()
 	for _, where := range []string{oneGateway, fourGateways} {
 		for client := range clients {
-			portal, lun := p.way(cell{gateways: where}, client, 0)
-			if want := p.Portals(home(lun))[portOf(client)]; portal != want {
+			portal, lun := p.pathOf(cell{gateways: where}, client, 0)
+			if want := p.Portals(ownerOfVolume(lun))[portOf(client)]; portal != want {
 				t.Errorf("%s, client %d: LUN %d by %s, not by %s", where, client, lun, portal, want)
 			}
 		}

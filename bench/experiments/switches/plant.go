@@ -9,16 +9,16 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // plant is a cluster on three fabrics at once, of one, two and three switches in a row, with a host at the same place as each
 // gateway.
 type plant struct {
-	*rig.Bench
+	*harness.Bench
 	*cluster.Cluster
 	// numbers of the gateways in the control plane.
 	numbers []uint32
@@ -42,20 +42,20 @@ func iqn(name string) string          { return "iqn.2026-11.dev.sluice:" + name 
 // switchesOf returns the number of a fabric's switches.
 func switchesOf(fabric string) int { return 1 + slices.Index(fabrics, fabric) }
 
-// place returns the switch of host or gateway number i: switches are assigned in turn.
-func place(fabric string, i int) int { return i % switchesOf(fabric) }
+// switchOf returns the switch of host or gateway number i: switches are assigned in turn.
+func switchOf(fabric string, i int) int { return i % switchesOf(fabric) }
 
-func letter(at int) string { return string(rune('a' + at)) }
+func switchLetter(at int) string { return string(rune('a' + at)) }
 
 func bridge(fabric string, at int) string {
 	if at == 0 {
-		return "br-" + fabric // made by package world
+		return "br-" + fabric // made by package netns
 	}
-	return fabric + "-" + letter(at)
+	return fabric + "-" + switchLetter(at)
 }
 
 func hopsBetween(fabric string, a, b int) int {
-	return max(place(fabric, a), place(fabric, b)) - min(place(fabric, a), place(fabric, b))
+	return max(switchOf(fabric, a), switchOf(fabric, b)) - min(switchOf(fabric, a), switchOf(fabric, b))
 }
 
 func (p *plant) prepare(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (p *plant) prepare(ctx context.Context) error {
 	}
 	for _, fabric := range fabrics {
 		for i := range hosts {
-			err := world.Until(ctx, func() error { // until the gateway that is shown serves it
+			err := netns.Until(ctx, func() error { // until the gateway that is shown serves it
 				_, err := p.shown(ctx, fabric, i)
 				return err
 			})
@@ -90,12 +90,12 @@ func (p *plant) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	return p.dealOut(ctx)
+	return p.findOwnLUNs(ctx)
 }
 
-// dealOut finds a LUN of the cluster's own target for each gateway. The control plane normally gives each gateway one; if not, a
-// volume is moved.
-func (p *plant) dealOut(ctx context.Context) error {
+// findOwnLUNs finds a LUN of the cluster's own target for each gateway. The control plane normally gives each gateway one; if not,
+// a volume is moved.
+func (p *plant) findOwnLUNs(ctx context.Context) error {
 	p.lunOf = slices.Repeat([]int{-1}, hosts)
 	var spare []int
 	for lun := range hosts {
@@ -125,27 +125,27 @@ func (p *plant) dealOut(ctx context.Context) error {
 func (p *plant) wire() error {
 	for on, fabric := range fabrics {
 		for at := 1; at < switchesOf(fabric); at++ {
-			if err := rig.AddBridge(bridge(fabric, at)); err != nil {
+			if err := harness.AddBridge(bridge(fabric, at)); err != nil {
 				return err
 			}
-			if err := rig.Join(bridge(fabric, at-1), bridge(fabric, at), linkRate); err != nil {
+			if err := harness.Join(bridge(fabric, at-1), bridge(fabric, at), linkRate); err != nil {
 				return err
 			}
 		}
 		for i := range hosts {
-			name, at := cluster.GatewayName(i), bridge(fabric, place(fabric, i))
-			if err := rig.Replug(name, fabric, at); err != nil {
+			name, at := cluster.GatewayName(i), bridge(fabric, switchOf(fabric, i))
+			if err := harness.Replug(name, fabric, at); err != nil {
 				return err
 			}
-			if err := rig.ShapeBoth(name, fabric, portRate); err != nil {
+			if err := harness.ShapeBoth(name, fabric, portRate); err != nil {
 				return err
 			}
 			if on == 0 {
-				if err := rig.AddNode(hostNode(i)); err != nil {
+				if err := harness.AddNode(hostNode(i)); err != nil {
 					return err
 				}
 			}
-			if err := rig.Plug(hostNode(i), fabric, at, fmt.Sprintf("10.%d.0.%d", 1+on, 100+i), portRate); err != nil {
+			if err := harness.Plug(hostNode(i), fabric, at, fmt.Sprintf("10.%d.0.%d", 1+on, 100+i), portRate); err != nil {
 				return err
 			}
 		}
@@ -163,9 +163,9 @@ func (p *plant) objects() string {
 	for _, fabric := range fabrics {
 		var switches, links []string
 		for at := range switchesOf(fabric) {
-			switches = append(switches, letter(at))
+			switches = append(switches, switchLetter(at))
 			if at > 0 {
-				links = append(links, fmt.Sprintf("{a: %s, b: %s}", letter(at-1), letter(at)))
+				links = append(links, fmt.Sprintf("{a: %s, b: %s}", switchLetter(at-1), switchLetter(at)))
 			}
 		}
 		object("Fabric", fabric, fmt.Sprintf("switches: [%s], links: [%s]", strings.Join(switches, ", "), strings.Join(links, ", ")))
@@ -174,7 +174,7 @@ func (p *plant) objects() string {
 		var portals []string
 		for on, listen := range p.Portals(i) {
 			portals = append(portals, fmt.Sprintf("{fabric: %s, listen: %q, switch: %s}", fabrics[on], listen,
-				letter(place(fabrics[on], i))))
+				switchLetter(switchOf(fabrics[on], i))))
 		}
 		object("Gateway", cluster.GatewayName(i), fmt.Sprintf("gatewayPool: default, node: node-1, portals: [%s], forwardingAddress: \"%s:3261\"",
 			strings.Join(portals, ", "), p.Network.Address(cluster.GatewayName(i), cluster.Internal)))
@@ -184,7 +184,7 @@ func (p *plant) objects() string {
 			name := own(fabric, i)
 			object("Volume", name, fmt.Sprintf("pool: %s, sizeBytes: %d", cluster.PoolName, span))
 			object("Host", name, fmt.Sprintf("initiators: [%q], allowUnauthenticated: true, switches: [%s/%s]", iqn("host-"+name), fabric,
-				letter(place(fabric, i))))
+				switchLetter(switchOf(fabric, i))))
 			object("Target", name, fmt.Sprintf("iqn: %q, gatewayPool: default, paths: 2, luns: [{id: 0, volume: %s}], hosts: [%s]",
 				iqn(name), name, name))
 		}
@@ -226,7 +226,7 @@ func opposite(fabric string) []int {
 	}
 	for distance := last; distance >= 0; distance-- {
 		for i := range order {
-			if max(place(fabric, i), last-place(fabric, i)) != distance {
+			if max(switchOf(fabric, i), last-switchOf(fabric, i)) != distance {
 				continue
 			}
 			best := -1
@@ -249,11 +249,11 @@ func (p *plant) shown(ctx context.Context, fabric string, i int) (path, error) {
 	for k := range hosts {
 		// The root namespace is at the first switch of each fabric. It asks on behalf of the host.
 		asked := p.Portals((2*hosts - 1 - i - k) % hosts)[on]
-		found, err := host.Discover(ctx, host.Options{Portal: asked, Initiator: at.initiator})
+		found, err := initiator.Discover(ctx, initiator.Options{Portal: asked, Initiator: at.initiator})
 		if err != nil {
 			return path{}, err
 		}
-		which := slices.IndexFunc(found, func(s host.Shown) bool { return s.Target == at.target })
+		which := slices.IndexFunc(found, func(s initiator.Shown) bool { return s.Target == at.target })
 		if which < 0 || len(found[which].Portals) == 0 {
 			continue
 		}
@@ -272,7 +272,7 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 	on := slices.Index(fabrics, fabric)
 	for n, shown := range portals {
 		portal, _, _ := strings.Cut(shown, ",")
-		g := slices.IndexFunc(p.Gateways, func(process *world.Process) bool {
+		g := slices.IndexFunc(p.Gateways, func(process *netns.Process) bool {
 			return p.Portals(slices.Index(p.Gateways, process))[on] == portal
 		})
 		if g < 0 {
@@ -292,7 +292,7 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 func (p *plant) ownerOf(ctx context.Context, volume string) (owner uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	err = world.Until(ctx, func() error {
+	err = netns.Until(ctx, func() error {
 		text, err := p.Control(ctx, "volume", "get", volume, "-o", "json")
 		if err == nil {
 			owner, err = ownerIn(text, volume)

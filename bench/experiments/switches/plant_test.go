@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/bench/harness"
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 func TestHopsAreLinksBetweenTheSwitchesOfARow(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTheFarthestGatewaysAreOneForEachHostAndAtTheOtherEnd(t *testing.T) {
 		}
 		last := switchesOf(fabric) - 1
 		for i, g := range order {
-			if at := place(fabric, i); (at == 0 || at == last) && hopsBetween(fabric, i, g) != last {
+			if at := switchOf(fabric, i); (at == 0 || at == last) && hopsBetween(fabric, i, g) != last {
 				t.Errorf("%s: host %d has gateway %d, which is not at the other end", fabric, i, g)
 			}
 		}
@@ -36,12 +36,12 @@ func TestTheFarthestGatewaysAreOneForEachHostAndAtTheOtherEnd(t *testing.T) {
 }
 
 func TestAHostGoesToThePortalOfTheOwnerElseToTheFirst(t *testing.T) {
-	p := &plant{Bench: &rig.Bench{}, numbers: []uint32{11, 12, 13}, Cluster: &cluster.Cluster{
+	p := &plant{Bench: &harness.Bench{}, numbers: []uint32{11, 12, 13}, Cluster: &cluster.Cluster{
 		Options:  cluster.Options{Fabrics: fabrics},
-		Network:  &world.Network{Fabrics: fabrics, Nodes: []string{"gw-1", "gw-2", "gw-3"}},
-		Gateways: make([]*world.Process, 3)}}
+		Network:  &netns.Network{Fabrics: fabrics, Nodes: []string{"gw-1", "gw-2", "gw-3"}},
+		Gateways: make([]*netns.Process, 3)}}
 	for i := range p.Gateways {
-		p.Gateways[i] = &world.Process{Name: cluster.GatewayName(i)}
+		p.Gateways[i] = &netns.Process{Name: cluster.GatewayName(i)}
 	}
 	const on = 2 // the fabric of three switches
 	shown := []string{p.Portals(1)[on] + ",5", p.Portals(2)[on] + ",8"}
@@ -59,7 +59,7 @@ func TestAHostGoesToThePortalOfTheOwnerElseToTheFirst(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsWhoServesAndNobodyElse(t *testing.T) {
+func TestOnlyAServingGatewayCountsAsOwner(t *testing.T) {
 	if number, err := ownerIn([]byte(`{"status": {"ownership": "OWNERSHIP_STATE_OWNED", "ownerGateway": 4}}`), "v"); err != nil || number != 4 {
 		t.Errorf("%d, %v", number, err)
 	}

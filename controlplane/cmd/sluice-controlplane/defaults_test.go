@@ -45,12 +45,12 @@ func TestWithoutASystemIDTheDataDirectoryNamesTheSystemOrAnyIsAccepted(t *testin
 	if expected, err := s.expectedSystem(); err != nil || expected != "" {
 		t.Errorf("without a note %q is expected (%v)", expected, err)
 	}
-	is := model.NewUID()
-	if err := writeSystemNote(s.dataDir, systemNote{"default", is}); err != nil {
+	instance := model.NewUID()
+	if err := writeSystemNote(s.dataDir, systemNote{"default", instance}); err != nil {
 		t.Fatal(err)
 	}
-	if expected, err := s.expectedSystem(); err != nil || expected != is {
-		t.Errorf("with a note of %q %q is expected (%v)", is, expected, err)
+	if expected, err := s.expectedSystem(); err != nil || expected != instance {
+		t.Errorf("with a note of %q %q is expected (%v)", instance, expected, err)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestEventsAreStoredInTheirOrderAlsoThoseThatWaitedWhenTheProcessEnds(t *tes
 	}
 }
 
-func TestWhoTellsOfTooManyEventsIsNotHeldUp(t *testing.T) {
+func TestTooManyEventsAreDroppedWithoutBlocking(t *testing.T) {
 	e := newEvents(nil, slog.New(slog.DiscardHandler))
 	for range waitingEvents + 10 {
 		e.Record(t.Context(), &model.Volume{Meta: model.Meta{Name: "vol"}}, true, "Failed", "")

@@ -17,7 +17,7 @@ import (
 )
 
 // A backup is taken, further changes are made, and the backup is restored twice, because the first restored store is lost, too.
-func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
+func TestARestoredStoreAssignsNoEpochTwice(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	owner := model.GatewayRef{Number: 1, Incarnation: "i"}
 	directory := t.TempDir()
@@ -43,11 +43,11 @@ func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 			t.Errorf("something is left aside: %v", err)
 		}
 		withStore(t, restored, func(s *store.Store) {
-			is := assigned(t, s, owner)
-			if is.Epoch <= epoch {
-				t.Errorf("epoch %d follows epoch %d", is.Epoch, epoch)
+			ownership := assigned(t, s, owner)
+			if ownership.Epoch <= epoch {
+				t.Errorf("epoch %d follows epoch %d", ownership.Epoch, epoch)
 			}
-			epoch = is.Epoch
+			epoch = ownership.Epoch
 		})
 	}
 }
@@ -266,7 +266,7 @@ func volumeOf(t *testing.T, s *store.Store) {
 
 func assigned(t *testing.T, s *store.Store, to model.GatewayRef) model.Ownership {
 	t.Helper()
-	var is model.Ownership
+	var ownership model.Ownership
 	storetest.During(t, s, func(term *store.Term) {
 		volume, err := term.Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
 			return v.Status.Ownership.Assign(to)
@@ -274,7 +274,7 @@ func assigned(t *testing.T, s *store.Store, to model.GatewayRef) model.Ownership
 		if err != nil {
 			t.Fatal(err)
 		}
-		is = volume.Status.Ownership
+		ownership = volume.Status.Ownership
 	})
-	return is
+	return ownership
 }

@@ -68,7 +68,7 @@ func (g *globals) apply(ctx context.Context, command *cobra.Command, connection 
 			break
 		}
 		if !g.structured() {
-			object.kind.said(command, applied, what, dryRun)
+			object.kind.printChange(command, applied, what, dryRun)
 			continue
 		}
 		item, err := item(object.kind, applied, g.output)

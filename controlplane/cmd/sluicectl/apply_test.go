@@ -25,9 +25,9 @@ func file(t *testing.T, text string) string {
 
 // reported returns the error output for a user.
 func reported(err error) string {
-	var told strings.Builder
-	report(&told, err)
-	return told.String()
+	var text strings.Builder
+	report(&text, err)
+	return text.String()
 }
 
 func TestAFailureSaysWhichObjectOfAFileItIsAbout(t *testing.T) {
@@ -36,12 +36,12 @@ func TestAFailureSaysWhichObjectOfAFileItIsAbout(t *testing.T) {
 	if exitCode(err) != exitNotNow || !strings.Contains(out, "fabric good created") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if told := reported(err); !strings.HasPrefix(told, "error: volume bad: spec.pool: there is no StoragePool") {
-		t.Errorf("told: %s", told)
+	if output := reported(err); !strings.HasPrefix(output, "error: volume bad: spec.pool: there is no StoragePool") {
+		t.Errorf("told: %s", output)
 	}
 	_, err = l.run("apply", "-f", file(t, strings.Replace(goodFabric, "{name: good}", "{name: good, resourceVersion: 1}", 1)))
-	if told := reported(err); exitCode(err) != exitConflict || !strings.HasPrefix(told, "error: fabric good: Fabric \"good\" has changed") {
-		t.Errorf("told: %s", told)
+	if output := reported(err); exitCode(err) != exitConflict || !strings.HasPrefix(output, "error: fabric good: Fabric \"good\" has changed") {
+		t.Errorf("told: %s", output)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestAFileThatDescribesNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatWasAppliedIsShownAsItIsStored(t *testing.T) {
+func TestApplyPrintsTheStoredObject(t *testing.T) {
 	l := start(t)
 	out, err := l.run("apply", "-o", "json", "-f", file(t, goodFabric+"---\n"+badVolume))
 	var list struct {
@@ -155,7 +155,7 @@ func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 }
 
 // The printed objects of one store create the same in another one, and can be applied to the first one again.
-func TestWhatIsPrintedOfEveryNounMakesTheSameAgain(t *testing.T) {
+func TestThePrintedFormOfEveryNounCreatesTheSameObject(t *testing.T) {
 	l := start(t)
 	l.house()
 	l.shop()

@@ -160,12 +160,12 @@ func (k *kind) watch(ctx context.Context, connection *grpc.ClientConn, after int
 func (k *kind) changeIn(response proto.Message) change {
 	reflected := response.ProtoReflect()
 	fields := reflected.Descriptor().Fields()
-	told := change{
+	received := change{
 		kind:    pb.ChangeType(reflected.Get(fields.ByName("type")).Enum()),
 		version: reflected.Get(fields.ByName("resource_version")).Int(),
 	}
 	if object := fields.ByName(protoreflect.Name(k.field)); reflected.Has(object) {
-		told.object = reflected.Get(object).Message().Interface()
+		received.object = reflected.Get(object).Message().Interface()
 	}
-	return told
+	return received
 }

@@ -129,7 +129,7 @@ func (g *globals) collect(ctx context.Context, connection *grpc.ClientConn, metr
 	return b, nil
 }
 
-func (w *whole) controlOrEmpty() *pb.GetControlPlaneResponse {
+func (w *clusterObjects) controlOrEmpty() *pb.GetControlPlaneResponse {
 	if w.control == nil {
 		return &pb.GetControlPlaneResponse{}
 	}

@@ -79,11 +79,11 @@ func (e *objectError) Unwrap() error { return e.err }
 // report prints an error, with a line for each field that the server named.
 func report(to io.Writer, err error) {
 	prefix := "error: "
-	var one *objectError
-	if errors.As(err, &one) {
-		prefix, err = prefix+one.object+": ", one.err
+	var failed *objectError
+	if errors.As(err, &failed) {
+		prefix, err = prefix+failed.object+": ", failed.err
 	}
-	told, isStatus := status.FromError(err)
+	answer, isStatus := status.FromError(err)
 	if !isStatus {
 		_, _ = fmt.Fprintln(to, prefix+err.Error())
 		return
@@ -93,9 +93,9 @@ func report(to io.Writer, err error) {
 		_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, field.GetField(), field.GetDescription())
 	}
 	if len(fields) == 0 {
-		_, _ = fmt.Fprintln(to, prefix+told.Message())
+		_, _ = fmt.Fprintln(to, prefix+answer.Message())
 	}
-	if told.Code() == codes.Unavailable {
+	if answer.Code() == codes.Unavailable {
 		_, _ = fmt.Fprintln(to, "Is the control plane running, and is --server (or SLUICE_SERVER) its address? "+
 			"A plain one needs --insecure here, too.")
 	}

@@ -185,17 +185,17 @@ func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tel
 		return err
 	}
 	for {
-		told, err := stream.Recv()
+		response, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		if told.GetEvent().GetSequence() <= f.version {
+		if response.GetEvent().GetSequence() <= f.version {
 			continue
 		}
-		if err := tell(told.GetEvent()); err != nil {
+		if err := tell(response.GetEvent()); err != nil {
 			return err
 		}
-		f.version = max(f.version, told.GetResourceVersion()) // 0 while all are sent again
+		f.version = max(f.version, response.GetResourceVersion()) // 0 while all are sent again
 	}
 }
 

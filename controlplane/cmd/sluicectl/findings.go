@@ -13,7 +13,7 @@ import (
 const maxSkew = 5 * time.Second
 
 // alarms returns the problems that affect hosts now or at the next failure.
-func (w *whole) alarms() []finding {
+func (w *clusterObjects) alarms() []finding {
 	var found []finding
 	for _, gateway := range w.gateways {
 		found = append(found, gatewayAlarms(gateway)...)
@@ -34,7 +34,7 @@ func (w *whole) alarms() []finding {
 	return append(found, w.certificateAlarms()...)
 }
 
-func (w *whole) findings() []finding {
+func (w *clusterObjects) findings() []finding {
 	found := append(w.controlFindings(), w.alarms()...)
 	for _, gateway := range w.gateways {
 		found = append(found, gatewayFindings(gateway)...)
@@ -55,7 +55,7 @@ func (w *whole) findings() []finding {
 	return append(found, w.switchFindings()...)
 }
 
-func (w *whole) controlFindings() []finding {
+func (w *clusterObjects) controlFindings() []finding {
 	var found []finding
 	if w.control.GetEmbeddedStore() {
 		found = append(found, finding{"control plane", "is one replica, with its store inside: without it nothing fails over",
@@ -110,7 +110,7 @@ func gatewayFindings(gateway *pb.Gateway) []finding {
 }
 
 // redundancyFindings finds gateway pools that one failure disables entirely.
-func (w *whole) redundancyFindings() []finding {
+func (w *clusterObjects) redundancyFindings() []finding {
 	nodes, count := map[string]map[string]bool{}, map[string]int{}
 	for _, pool := range w.gatewayPools {
 		nodes[pool.GetMeta().GetName()] = map[string]bool{}
@@ -152,7 +152,7 @@ const (
 )
 
 // redundancyOf uses the condition of the control plane or, if there is none yet, the nodes of the paths.
-func (w *whole) redundancyOf(target *pb.Target) redundancy {
+func (w *clusterObjects) redundancyOf(target *pb.Target) redundancy {
 	if len(target.GetStatus().GetPaths()) == 0 {
 		return notExported
 	}
@@ -178,7 +178,7 @@ func (w *whole) redundancyOf(target *pb.Target) redundancy {
 	return redundant
 }
 
-func (w *whole) targetAlarms(target *pb.Target) []finding {
+func (w *clusterObjects) targetAlarms(target *pb.Target) []finding {
 	name := "target " + target.GetMeta().GetName()
 	more := "add gateways on other nodes to pool " + target.GetSpec().GetGatewayPool() + ", or bring them back"
 	switch w.redundancyOf(target) {
@@ -211,7 +211,8 @@ func targetFindings(target *pb.Target) []finding {
 	return found
 }
 
-// volumeAlarms returns the volumes whose data gateways cannot serve, or not after the next move. A pool's finding covers its volumes.
+// volumeAlarms returns the volumes whose data gateways cannot serve, or not after the next move. A pool's finding covers its
+// volumes.
 func volumeAlarms(volume *pb.Volume) []finding {
 	remedies := map[string]string{
 		"MediumFailed":    "the message names the remedy; `sluicectl volume move` opens the image again",
@@ -260,7 +261,7 @@ func storageFix(pool *pb.StoragePool) string {
 }
 
 // reachFindings finds a pool that no gateway can open: for a local pool only gateways of its node can.
-func (w *whole) reachFindings(pool *pb.StoragePool) []finding {
+func (w *clusterObjects) reachFindings(pool *pb.StoragePool) []finding {
 	node := pool.GetSpec().GetLocal().GetNode()
 	for _, gateway := range w.gateways {
 		switch gateway.GetStatus().GetHealth() {

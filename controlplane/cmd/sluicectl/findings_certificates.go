@@ -15,7 +15,7 @@ import (
 const expiresSoon = 30 * 24 * time.Hour
 
 // certificateFindings checks the caller's own certificates and those of the control plane's connection.
-func (g *globals) certificateFindings(seen *whole, now time.Time) []finding {
+func (g *globals) certificateFindings(seen *clusterObjects, now time.Time) []finding {
 	var found []finding
 	if g.insecure {
 		return nil
@@ -59,14 +59,14 @@ func expiryFindings(name string, certificate *x509.Certificate, now time.Time) [
 }
 
 // reports reports whether the control plane lists this certificate itself.
-func (w *whole) reports(certificate *x509.Certificate) bool {
+func (w *clusterObjects) reports(certificate *x509.Certificate) bool {
 	return slices.ContainsFunc(w.control.GetCertificates(), func(known *pb.CertificateExpiry) bool {
 		return known.GetHolder() == certificate.Subject.CommonName && known.GetNotAfter().AsTime().Equal(certificate.NotAfter)
 	})
 }
 
 // certificateAlarms returns findings for the certificates that the control plane lists: its own and its callers'.
-func (w *whole) certificateAlarms() []finding {
+func (w *clusterObjects) certificateAlarms() []finding {
 	var found []finding
 	for _, certificate := range w.control.GetCertificates() {
 		name := "certificate of " + certificate.GetRole() + " " + certificate.GetHolder()

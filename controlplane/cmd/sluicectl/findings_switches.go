@@ -3,7 +3,7 @@ package main
 import "strings"
 
 // switchFindings finds switches that no fabric declares: placement treats them as unknown, and hosts use longer paths unnoticed.
-func (w *whole) switchFindings() []finding {
+func (w *clusterObjects) switchFindings() []finding {
 	places := map[string]bool{}
 	for _, fabric := range w.fabrics {
 		for _, name := range fabric.GetSpec().GetSwitches() {

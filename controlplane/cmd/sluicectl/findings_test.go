@@ -41,9 +41,9 @@ func because(reason, kind string, status pb.ConditionStatus, message string) *pb
 }
 
 // healthy is a system without problems.
-func healthy() *whole {
+func healthy() *clusterObjects {
 	ready := pb.GatewayHealth_GATEWAY_HEALTH_READY
-	return &whole{
+	return &clusterObjects{
 		control:      &pb.GetControlPlaneResponse{Time: timestamppb.Now()},
 		gatewayPools: []*pb.GatewayPool{{Meta: &pb.ObjectMeta{Name: "default"}}},
 		gateways:     []*pb.Gateway{gatewayOn("gw-1", 1, "node-1", ready), gatewayOn("gw-2", 2, "node-2", ready)},
@@ -61,53 +61,53 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 	no := pb.ConditionStatus_CONDITION_STATUS_FALSE
 	faults := map[string]struct {
 		object, problem string
-		damage          func(*whole)
+		damage          func(*clusterObjects)
 	}{
-		"one replica": {"control plane", "one replica", func(w *whole) { w.control.EmbeddedStore = true }},
-		"clock":       {"control plane", "differs by 1m0s", func(w *whole) { w.ahead = -time.Minute }},
-		"gateway's clock": {"gateway gw-1", "in the future", func(w *whole) {
+		"one replica": {"control plane", "one replica", func(w *clusterObjects) { w.control.EmbeddedStore = true }},
+		"clock":       {"control plane", "differs by 1m0s", func(w *clusterObjects) { w.ahead = -time.Minute }},
+		"gateway's clock": {"gateway gw-1", "in the future", func(w *clusterObjects) {
 			w.gateways[0].Status.LastSeenTime = timestamppb.New(time.Now().Add(time.Hour))
 		}},
-		"no peer":    {"gatewaypool default", "without a peer", func(w *whole) { w.gateways, w.targets = w.gateways[:1], nil }},
-		"no gateway": {"gatewaypool spare", "has no gateway", func(w *whole) { w.gatewayPools[0].Meta.Name = "spare" }},
-		"one node": {"gatewaypool default", "all on one node", func(w *whole) {
+		"no peer":    {"gatewaypool default", "without a peer", func(w *clusterObjects) { w.gateways, w.targets = w.gateways[:1], nil }},
+		"no gateway": {"gatewaypool spare", "has no gateway", func(w *clusterObjects) { w.gatewayPools[0].Meta.Name = "spare" }},
+		"one node": {"gatewaypool default", "all on one node", func(w *clusterObjects) {
 			w.gateways[1].Spec.Node, w.targets = "node-1", nil
 		}},
-		"one path":    {"target shop", "meant to have one path", func(w *whole) { w.targets[0].Spec.Paths = 1 }},
-		"fewer paths": {"target shop", "has 2 of 3 paths", func(w *whole) { w.targets[0].Spec.Paths = 3 }},
-		"unexported":  {"target shop", "no gateway exports it", func(w *whole) { w.targets[0].Status.Paths = nil }},
-		"not redundant": {"target shop", "not redundant: one failure can take them all (Because: one switch)", func(w *whole) {
+		"one path":    {"target shop", "meant to have one path", func(w *clusterObjects) { w.targets[0].Spec.Paths = 1 }},
+		"fewer paths": {"target shop", "has 2 of 3 paths", func(w *clusterObjects) { w.targets[0].Spec.Paths = 3 }},
+		"unexported":  {"target shop", "no gateway exports it", func(w *clusterObjects) { w.targets[0].Status.Paths = nil }},
+		"not redundant": {"target shop", "not redundant: one failure can take them all (Because: one switch)", func(w *clusterObjects) {
 			w.targets[0].Status.Conditions = []*pb.Condition{condition("PathsRedundant", no, "one switch")}
 		}},
-		"nobody": {"target shop", "lets nobody in", func(w *whole) { w.targets[0].Spec.Hosts = nil }},
-		"no LUN": {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
-		"no switch of a portal": {"gateway gw-1", "switch s9, which fabric red does not have", func(w *whole) {
+		"nobody": {"target shop", "lets nobody in", func(w *clusterObjects) { w.targets[0].Spec.Hosts = nil }},
+		"no LUN": {"target shop", "has no LUN", func(w *clusterObjects) { w.targets[0].Spec.Luns = nil }},
+		"no switch of a portal": {"gateway gw-1", "switch s9, which fabric red does not have", func(w *clusterObjects) {
 			w.gateways[0].Spec.Portals = []*pb.Portal{{Fabric: "red", Switch: "s1"}, {Fabric: "red"}, {Fabric: "red", Switch: "s9"}}
 		}},
-		"no switch of a host": {"host web", "switch s1, which fabric blue does not have", func(w *whole) {
+		"no switch of a host": {"host web", "switch s1, which fabric blue does not have", func(w *clusterObjects) {
 			w.hosts[0].Spec.Switches = []string{"red/s1", "blue/s1"}
 		}},
-		"failed medium": {"volume orders", "its data is not usable (MediumFailed): the file was deleted", func(w *whole) {
+		"failed medium": {"volume orders", "its data is not usable (MediumFailed): the file was deleted", func(w *clusterObjects) {
 			w.volumes = append(w.volumes, &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders"}, Status: &pb.VolumeStatus{Conditions: []*pb.Condition{
 				{Type: "Degraded", Status: pb.ConditionStatus_CONDITION_STATUS_TRUE, Reason: "MediumFailed", Message: "the file was deleted"}}}})
 		}},
-		"no CHAP":  {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
-		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
-		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {
+		"no CHAP":  {"host web", "without authentication", func(w *clusterObjects) { w.hosts[0].Spec.Chap = nil }},
+		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *clusterObjects) { w.pools[0] = localPool("node-9") }},
+		"dead pool": {"pool nvme", "not reachable: gone", func(w *clusterObjects) {
 			w.pools[0] = localPool("node-1", condition("Ready", no, "gone"))
 		}},
-		"unidentified pool": {"pool nvme", "may be other storage than it was; nothing is created or deleted there: no marker", func(w *whole) {
+		"unidentified pool": {"pool nvme", "may be other storage than it was; nothing is created or deleted there: no marker", func(w *clusterObjects) {
 			w.pools[0] = localPool("node-1", because("PoolNotIdentified", "Ready", no, "no marker"))
 		}},
-		"missing images": {"pool nvme", "the images of 2 volumes are missing", func(w *whole) {
+		"missing images": {"pool nvme", "the images of 2 volumes are missing", func(w *clusterObjects) {
 			w.pools[0] = localPool("node-1", because("ImageMissing", "Degraded", pb.ConditionStatus_CONDITION_STATUS_TRUE,
 				"the images of 2 volumes are missing"))
 		}},
-		"refused gateway": {"gateway gw-1", "a process that names it was refused (WrongNode): it runs on node-7", func(w *whole) {
+		"refused gateway": {"gateway gw-1", "a process that names it was refused (WrongNode): it runs on node-7", func(w *clusterObjects) {
 			w.gateways[0].Status.Conditions = []*pb.Condition{because("WrongNode", "Refused", pb.ConditionStatus_CONDITION_STATUS_TRUE,
 				"it runs on node-7")}
 		}},
-		"full pool": {"pool nvme", "is 90 % full", func(w *whole) {
+		"full pool": {"pool nvme", "is 90 % full", func(w *clusterObjects) {
 			w.pools[0].Status.CapacityBytes, w.pools[0].Status.UsedBytes = 1000, 900
 		}},
 	}

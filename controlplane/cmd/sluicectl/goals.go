@@ -78,10 +78,10 @@ func unmoved(to uint32, before *pb.VolumeStatus) func(proto.Message) string {
 // the previous one, so an older result is never mistaken for this request's.
 func moveRefused(object proto.Message) string {
 	volume, _ := object.(*pb.Volume)
-	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
-	switch told.GetReason() {
+	condition := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
+	switch condition.GetReason() {
 	case "MoveRefused", "MoveFailed":
-		return "it does not move: " + told.GetMessage()
+		return "it does not move: " + condition.GetMessage()
 	}
 	return ""
 }
@@ -142,11 +142,11 @@ var unrolled = missingOf(func(v *pb.Volume) string {
 // rollBackFailed returns why the last requested rollback failed. A new request clears the result of the previous one.
 func rollBackFailed(object proto.Message) string {
 	volume, _ := object.(*pb.Volume)
-	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
-	if volume.GetStatus().GetRollingBack() || told.GetReason() != "RollBackFailed" {
+	condition := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
+	if volume.GetStatus().GetRollingBack() || condition.GetReason() != "RollBackFailed" {
 		return ""
 	}
-	return "it was not rolled back, and is what it was before: " + told.GetMessage()
+	return "it was not rolled back, and is what it was before: " + condition.GetMessage()
 }
 
 var unmadePool = missingOf(func(p *pb.StoragePool) string {

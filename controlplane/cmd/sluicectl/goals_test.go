@@ -79,7 +79,7 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		asked, now *pb.RequestedMove
-		told       string
+		output     string
 	}{
 		"none told, by an older control plane":         {nil, to(3, 2), ""},
 		"the same":                                     {to(2, 1), to(2, 1), ""},
@@ -91,14 +91,14 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
 		"over, and why is about to be told":            {to(2, 1), nil, ""},
 	} {
-		if told := movedAgain(volume(1, c.asked), volume(1, c.now)); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
-			t.Errorf("%s: %q", name, told)
+		if output := movedAgain(volume(1, c.asked), volume(1, c.now)); (output == "") != (c.output == "") || !strings.Contains(output, c.output) {
+			t.Errorf("%s: %q", name, output)
 		}
 	}
 	elsewhere := volume(3, nil)
 	elsewhere.Status.Ownership = pb.OwnershipState_OWNERSHIP_STATE_OWNED
-	if told := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(told, "no move is asked for any more") {
-		t.Errorf("somebody else's move is over: %q", told)
+	if output := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(output, "no move is asked for any more") {
+		t.Errorf("somebody else's move is over: %q", output)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAnotherObjectOfTheNameIsNotTheOneThatWasWaitedFor(t *testing.T) {
 	if w.after != 7 {
 		t.Errorf("watches from %d: changes are missed or told twice", w.after)
 	}
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "b"}}})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "b"}}})
 	if len(w.missing()) != 0 {
 		t.Errorf("%v", w.missing())
 	}
@@ -117,18 +117,18 @@ func TestAnotherObjectOfTheNameIsNotTheOneThatWasWaitedFor(t *testing.T) {
 func TestAResetWithoutTheObjectMeansThatItIsGone(t *testing.T) {
 	from := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "a"}}
 	w := newWaiting([]goal{{kind: volumeKind, from: from, missing: undeleted}})
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_RESET})
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "other"}}})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_RESET})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "other"}}})
 	if len(w.missing()) != 1 {
 		t.Error("gone before everything was told")
 	}
-	w.take(change{kind: pb.ChangeType_CHANGE_TYPE_BOOKMARK, version: 9})
+	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_BOOKMARK, version: 9})
 	if len(w.missing()) != 0 || w.after != 9 {
 		t.Errorf("%v, %d", w.missing(), w.after)
 	}
 }
 
-func TestWhatIsMissingComesWithTheConditionsThatSayWhy(t *testing.T) {
+func TestMissingGoalsAreShownWithTheirConditions(t *testing.T) {
 	volume := volumeWith(pb.OwnershipState_OWNERSHIP_STATE_UNOWNED, 0, 0)
 	volume.Meta = &pb.ObjectMeta{Name: "orders"}
 	volume.Status.Conditions = []*pb.Condition{
@@ -141,7 +141,7 @@ func TestWhatIsMissingComesWithTheConditionsThatSayWhy(t *testing.T) {
 	}
 }
 
-func TestWhatIsMarkedSecretIsLeftOutOfADumpHoweverDeep(t *testing.T) {
+func TestADumpOmitsSecretFieldsAtEveryDepth(t *testing.T) {
 	host := &pb.Host{Spec: &pb.HostSpec{Chap: &pb.ChapCredentials{Username: "u", Password: "p1"},
 		MutualChap: &pb.ChapCredentials{Password: "p2"}}}
 	pools := &pb.ListStoragePoolsResponse{StoragePools: []*pb.StoragePool{{Spec: &pb.StoragePoolSpec{
@@ -160,7 +160,7 @@ func TestWhatIsMarkedSecretIsLeftOutOfADumpHoweverDeep(t *testing.T) {
 func TestManyPartsPrintALineForEachTenth(t *testing.T) {
 	var out strings.Builder
 	p := newProgress(&out)
-	p.says("volumes to go")
+	p.describe("volumes to go")
 	for done := range int64(1001) {
 		p.count(done, 1000)
 	}

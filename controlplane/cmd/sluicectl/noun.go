@@ -135,7 +135,7 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 						return err
 					}
 					object := k.objectIn(response)
-					k.said(command, object, deleted(object), dryRun)
+					k.printChange(command, object, deleted(object), dryRun)
 					if metaOf(object).GetDeleteTime() != nil {
 						goals = append(goals, goal{kind: k, from: object, missing: undeleted})
 					}
@@ -145,7 +145,7 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 				}
 				last, err := g.waitAll(ctx, command, connection, goals)
 				for i := range last {
-					k.said(command, goals[i].from, "is gone", false)
+					k.printChange(command, goals[i].from, "is gone", false)
 				}
 				return err
 			})
@@ -202,19 +202,19 @@ func (g *globals) waited(ctx context.Context, command *cobra.Command, connection
 		}
 		object = last[0]
 	}
-	return g.done(command, wanted.kind, object, what, dryRun)
+	return g.reportChange(command, wanted.kind, object, what, dryRun)
 }
 
-// done reports that a change was made: in a sentence, or by the object in JSON or YAML.
-func (g *globals) done(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
+// reportChange reports that a change was made: in a sentence, or by the object in JSON or YAML.
+func (g *globals) reportChange(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
 	if g.structured() {
 		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true)
 	}
-	k.said(command, object, what, dryRun)
+	k.printChange(command, object, what, dryRun)
 	return nil
 }
 
-func (k *kind) said(command *cobra.Command, object proto.Message, what string, dryRun bool) {
+func (k *kind) printChange(command *cobra.Command, object proto.Message, what string, dryRun bool) {
 	if dryRun {
 		what += " (dry run: nothing was changed)"
 	}

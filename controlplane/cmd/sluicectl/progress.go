@@ -28,8 +28,8 @@ func newProgress(to io.Writer) *progress {
 	return &progress{to: to, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// says sets the description of what the command waits for.
-func (p *progress) says(text string) {
+// describe sets the description of what the command waits for.
+func (p *progress) describe(text string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.text = text

@@ -31,12 +31,12 @@ func (l *live) sampled() {
 	for _, file := range files {
 		arguments = append(arguments, "-f", file)
 	}
-	told, err := l.errorsOf(arguments...)
+	output, err := l.errorsOf(arguments...)
 	if err != nil {
-		l.t.Fatalf("%v\n%s", err, told)
+		l.t.Fatalf("%v\n%s", err, output)
 	}
-	if strings.Contains(told, "deprecated") || strings.Count(told, "only the operator uses") != 2 {
-		l.t.Errorf("told: %s", told)
+	if strings.Contains(output, "deprecated") || strings.Count(output, "only the operator uses") != 2 {
+		l.t.Errorf("told: %s", output)
 	}
 }
 
@@ -74,7 +74,7 @@ func nouns() []string {
 // counted are the fields that each write increments. Nothing else may change.
 var counted = regexp.MustCompile(`"(resourceVersion|generation)": "\d+",?\n`)
 
-func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
+func TestApplyingAPrintedObjectChangesNothing(t *testing.T) {
 	l := start(t)
 	l.house() // objects without a namespace
 	l.sampled()
@@ -87,26 +87,26 @@ func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
 	for _, noun := range nouns() {
 		before := counted.ReplaceAllString(l.must(noun, "list", "-o", "json"), "")
 		printed := file(t, l.must(noun, "list", "-o", "yaml"))
-		told, err := l.errorsOf("apply", "-f", printed)
-		if err != nil || told != "" {
-			t.Errorf("%s: %v\n%s", noun, err, told)
+		output, err := l.errorsOf("apply", "-f", printed)
+		if err != nil || output != "" {
+			t.Errorf("%s: %v\n%s", noun, err, output)
 		}
 		if after := counted.ReplaceAllString(l.must(noun, "list", "-o", "json"), ""); after != before {
 			t.Errorf("%s:\n%s\nbecame\n%s", noun, before, after)
 		}
 		for _, name := range strings.Fields(column0(l.must(noun, "list"))) {
-			one := l.must(noun, "get", name, "-o", "yaml")
-			if !strings.HasPrefix(one, "apiVersion: sluice.dev/v1alpha1\nkind: ") || !strings.Contains(one, "\nmetadata:\n") {
-				t.Errorf("%s %s is no resource:\n%s", noun, name, one)
+			text := l.must(noun, "get", name, "-o", "yaml")
+			if !strings.HasPrefix(text, "apiVersion: sluice.dev/v1alpha1\nkind: ") || !strings.Contains(text, "\nmetadata:\n") {
+				t.Errorf("%s %s is no resource:\n%s", noun, name, text)
 			}
-			if out := l.must("apply", "-f", file(t, one)); !strings.Contains(out, noun+" "+name+" updated") {
+			if out := l.must("apply", "-f", file(t, text)); !strings.Contains(out, noun+" "+name+" updated") {
 				t.Errorf("%s %s: %s", noun, name, out)
 			}
 		}
 	}
-	if one := l.must("target", "get", "default.orders", "-o", "yaml"); !strings.Contains(one, "namespace: default") ||
-		!strings.Contains(one, "volume: orders\n") {
-		t.Errorf("an object of the operator is not the resource that it was made of:\n%s", one)
+	if text := l.must("target", "get", "default.orders", "-o", "yaml"); !strings.Contains(text, "namespace: default") ||
+		!strings.Contains(text, "volume: orders\n") {
+		t.Errorf("an object of the operator is not the resource that it was made of:\n%s", text)
 	}
 }
 
@@ -126,8 +126,8 @@ func TestAFileOfTheDeprecatedFormatIsAppliedWithOneNote(t *testing.T) {
 	if err := <-r.ended; err != nil || strings.Count(r.out.String(), "created") != 3 {
 		t.Errorf("%v: %s", err, r.out)
 	}
-	if told := r.err.String(); strings.Count(told, "\n") != 1 || !strings.HasPrefix(told, "note: apiVersion sluice.dev/v1 with meta is deprecated") {
-		t.Errorf("told: %s", told)
+	if output := r.err.String(); strings.Count(output, "\n") != 1 || !strings.HasPrefix(output, "note: apiVersion sluice.dev/v1 with meta is deprecated") {
+		t.Errorf("told: %s", output)
 	}
 }
 

@@ -73,7 +73,7 @@ func evictSession(k *kind, g *globals) *cobra.Command {
 					if _, err := client.EvictSession(ctx, &pb.EvictSessionRequest{Name: name, DryRun: dryRun}); err != nil {
 						return err
 					}
-					k.said(command, &pb.Session{Meta: &pb.ObjectMeta{Name: name}}, "is asked to log out", dryRun)
+					k.printChange(command, &pb.Session{Meta: &pb.ObjectMeta{Name: name}}, "is asked to log out", dryRun)
 				}
 				return nil
 			})

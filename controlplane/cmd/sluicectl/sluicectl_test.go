@@ -56,7 +56,7 @@ func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsPrintedCanBeApplied(t *testing.T) {
+func TestPrintedObjectsCanBeApplied(t *testing.T) {
 	volume := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Labels: map[string]string{"app": "shop"}},
 		Spec:   &pb.VolumeSpec{Pool: "p", SizeBytes: 1 << 40, WriteCache: pb.WriteCache_WRITE_CACHE_ENABLED},
 		Status: &pb.VolumeStatus{Naa: "3abc", Epoch: 7}}
@@ -176,7 +176,7 @@ func TestHostConfigPrintsWhatEachSystemNeeds(t *testing.T) {
 }
 
 func TestAFindingComesWithItsMend(t *testing.T) {
-	w := &whole{
+	w := &clusterObjects{
 		gateways: []*pb.Gateway{{Meta: &pb.ObjectMeta{Name: "gw-1"}, Spec: &pb.GatewaySpec{Node: "n", GatewayPool: "p"},
 			Status: &pb.GatewayStatus{Health: pb.GatewayHealth_GATEWAY_HEALTH_DEAD}}},
 		volumes: []*pb.Volume{{Meta: &pb.ObjectMeta{Name: "v"},

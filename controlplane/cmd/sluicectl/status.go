@@ -79,7 +79,7 @@ func (q *eventQuery) newest(ctx context.Context, connection *grpc.ClientConn) ([
 	return events, err
 }
 
-func (w *whole) overview(g *globals, events []*pb.Event) (*overview, error) {
+func (w *clusterObjects) overview(g *globals, events []*pb.Event) (*overview, error) {
 	o := &overview{Server: g.server, Client: version, ControlPlane: map[string]any{}, Gateways: map[string]int{},
 		Volumes: map[string]int{}, Targets: map[string]int{}, Hosts: len(w.hosts), Sessions: len(w.sessions),
 		Pools: len(w.pools), Alarms: append([]finding{}, w.alarms()...), Events: []map[string]any{}, events: events}
@@ -139,7 +139,7 @@ func (o *overview) print(to io.Writer) error {
 
 func (o *overview) controlText() string {
 	text := "answers"
-	if version, said := o.ControlPlane["version"]; said {
+	if version, known := o.ControlPlane["version"]; known {
 		text += fmt.Sprintf(", version %v (sluicectl %s), replica %v", version, o.Client, o.ControlPlane["replica"])
 	}
 	if o.ControlPlane["embeddedStore"] == true {

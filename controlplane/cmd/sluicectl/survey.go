@@ -15,8 +15,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// whole has all objects of the control plane and what was observed about it.
-type whole struct {
+// clusterObjects has all objects of the control plane and what was observed about it.
+type clusterObjects struct {
 	control *pb.GetControlPlaneResponse
 	// ahead is the time by which the control plane's clock is ahead of the local one, corrected by the duration of the call.
 	ahead time.Duration
@@ -35,8 +35,8 @@ type whole struct {
 	objects map[*kind][]proto.Message
 }
 
-func survey(ctx context.Context, connection *grpc.ClientConn) (*whole, error) {
-	w := &whole{objects: map[*kind][]proto.Message{}}
+func survey(ctx context.Context, connection *grpc.ClientConn) (*clusterObjects, error) {
+	w := &clusterObjects{objects: map[*kind][]proto.Message{}}
 	if err := w.meet(ctx, connection); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func ofType[M proto.Message](all []proto.Message) []M {
 }
 
 // meet reads the identity of the control plane. An older control plane without this call is accepted.
-func (w *whole) meet(ctx context.Context, connection *grpc.ClientConn) error {
+func (w *clusterObjects) meet(ctx context.Context, connection *grpc.ClientConn) error {
 	var who peer.Peer
 	begun := time.Now()
 	control, err := pb.NewMaintenanceServiceClient(connection).GetControlPlane(ctx, &pb.GetControlPlaneRequest{},

@@ -61,10 +61,10 @@ func (e *waitError) Error() string {
 func (e *waitError) Unwrap() error { return e.cause }
 
 // replacedError has the request of another user that prevents the goal.
-type replacedError struct{ wanted, instead, look string }
+type replacedError struct{ wanted, instead, command string }
 
 func (e *replacedError) Error() string {
-	return fmt.Sprintf("%s: this is not waited for any more: %s; look: sluicectl %s", e.wanted, e.instead, e.look)
+	return fmt.Sprintf("%s: this is not waited for any more: %s; look: sluicectl %s", e.wanted, e.instead, e.command)
 }
 
 func addWait(command *cobra.Command, wait *bool, usage string) {
@@ -75,15 +75,15 @@ func addWait(command *cobra.Command, wait *bool, usage string) {
 type waiting struct {
 	goals []goal
 	last  []proto.Message
-	// another marks the goals whose name belongs to a new object.
-	another []bool
-	after   int64
+	// replaced marks the goals whose name belongs to a new object.
+	replaced []bool
+	after    int64
 	// received has the objects that were received since a Reset: others no longer exist.
 	received map[string]bool
 }
 
 func newWaiting(goals []goal) *waiting {
-	w := &waiting{goals: goals, another: make([]bool, len(goals))}
+	w := &waiting{goals: goals, replaced: make([]bool, len(goals))}
 	for _, wanted := range goals {
 		w.last = append(w.last, wanted.from)
 		if version := metaOf(wanted.from).GetResourceVersion(); w.after == 0 || version < w.after {
@@ -108,15 +108,15 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 		defer stop()
 	}
 	for {
-		if reached, err := w.look(shown); reached || err != nil {
+		if reached, err := w.checkGoals(shown); reached || err != nil {
 			return w.last, err
 		}
 		var verdict error
-		err := goals[0].kind.watch(ctx, connection, w.after, func(told change) bool {
-			if !w.take(told) {
+		err := goals[0].kind.watch(ctx, connection, w.after, func(received change) bool {
+			if !w.apply(received) {
 				return false
 			}
-			reached, err := w.look(shown)
+			reached, err := w.checkGoals(shown)
 			verdict = err
 			return reached || err != nil
 		})
@@ -137,9 +137,9 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 	}
 }
 
-// take applies a change, and reports whether it is relevant.
-func (w *waiting) take(told change) bool {
-	switch told.kind {
+// apply applies a change, and reports whether it is relevant.
+func (w *waiting) apply(received change) bool {
+	switch received.kind {
 	case pb.ChangeType_CHANGE_TYPE_RESET:
 		w.received = map[string]bool{}
 	case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
@@ -148,10 +148,10 @@ func (w *waiting) take(told change) bool {
 				w.last[i] = nil
 			}
 		}
-		w.received, w.after = nil, told.version
+		w.received, w.after = nil, received.version
 		return true
 	case pb.ChangeType_CHANGE_TYPE_PUT, pb.ChangeType_CHANGE_TYPE_DELETED:
-		name := metaOf(told.object).GetName()
+		name := metaOf(received.object).GetName()
 		if w.received != nil {
 			w.received[name] = true
 		}
@@ -159,10 +159,10 @@ func (w *waiting) take(told change) bool {
 			if metaOf(wanted.from).GetName() != name {
 				continue
 			}
-			w.last[i] = told.object
-			there := told.kind == pb.ChangeType_CHANGE_TYPE_PUT
-			w.another[i] = there && metaOf(told.object).GetUid() != metaOf(wanted.from).GetUid()
-			if !there || w.another[i] {
+			w.last[i] = received.object
+			there := received.kind == pb.ChangeType_CHANGE_TYPE_PUT
+			w.replaced[i] = there && metaOf(received.object).GetUid() != metaOf(wanted.from).GetUid()
+			if !there || w.replaced[i] {
 				w.last[i] = nil
 			}
 			return w.received == nil
@@ -171,8 +171,8 @@ func (w *waiting) take(told change) bool {
 	return false
 }
 
-// look shows the progress and reports whether every goal is reached. An error means that a goal will never be reached.
-func (w *waiting) look(shown *progress) (bool, error) {
+// checkGoals shows the progress and reports whether every goal is reached. An error means that a goal will never be reached.
+func (w *waiting) checkGoals(shown *progress) (bool, error) {
 	missing := w.missing()
 	for i, wanted := range w.goals {
 		if wanted.missing(w.last[i]) == "" {
@@ -187,7 +187,7 @@ func (w *waiting) look(shown *progress) (bool, error) {
 			return false, &replacedError{wanted.String(), instead, look}
 		}
 	}
-	shown.says(strings.Join(missing, "; "))
+	shown.describe(strings.Join(missing, "; "))
 	if len(w.goals) > 1 {
 		shown.count(int64(len(w.goals)-len(missing)), int64(len(w.goals)))
 	}
@@ -199,7 +199,7 @@ func (w *waiting) instead(i int) (what, look string) {
 	wanted, last := w.goals[i], w.last[i]
 	describe := wanted.kind.name + " describe " + metaOf(wanted.from).GetName()
 	switch {
-	case w.another[i]:
+	case w.replaced[i]:
 		return gone + ", and made another one of that name", describe
 	case last == nil:
 		return gone, wanted.kind.name + " list"
@@ -230,15 +230,15 @@ func (w *waiting) missing() []string {
 
 // troubles returns the bad conditions of an object as text.
 func troubles(object proto.Message) string {
-	var told []string
+	var problems []string
 	for _, condition := range badConditions(object) {
-		told = append(told, fmt.Sprintf("%s: %s", condition.GetReason(), condition.GetMessage()))
+		problems = append(problems, fmt.Sprintf("%s: %s", condition.GetReason(), condition.GetMessage()))
 	}
-	slices.Sort(told)
-	if len(told) == 0 {
+	slices.Sort(problems)
+	if len(problems) == 0 {
 		return ""
 	}
-	return " (" + strings.Join(told, "; ") + ")"
+	return " (" + strings.Join(problems, "; ") + ")"
 }
 
 // badConditions returns the conditions that report a problem: Degraded if true, others if not true. Progressing is ignored.
@@ -262,17 +262,17 @@ func (s *steps) begin(ctx context.Context, connection *grpc.ClientConn, shown *p
 	open, most := map[string]bool{}, 0
 	go func() {
 		defer close(ended)
-		_ = s.kind.watch(ctx, connection, 0, func(told change) bool {
-			switch told.kind {
+		_ = s.kind.watch(ctx, connection, 0, func(received change) bool {
+			switch received.kind {
 			case pb.ChangeType_CHANGE_TYPE_RESET:
 				clear(open)
 			case pb.ChangeType_CHANGE_TYPE_PUT:
-				delete(open, metaOf(told.object).GetName())
-				if s.open(told.object) {
-					open[metaOf(told.object).GetName()] = true
+				delete(open, metaOf(received.object).GetName())
+				if s.open(received.object) {
+					open[metaOf(received.object).GetName()] = true
 				}
 			case pb.ChangeType_CHANGE_TYPE_DELETED:
-				delete(open, metaOf(told.object).GetName())
+				delete(open, metaOf(received.object).GetName())
 			case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
 				most = max(most, len(open))
 				shown.count(int64(most-len(open)), int64(most))

@@ -29,7 +29,7 @@ func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
 	}
 }
 
-func TestATimeOutIsExitCode8AndNamesWhatIsMissing(t *testing.T) {
+func TestATimeoutEndsWithExitCode8AndNamesTheMissingGoals(t *testing.T) {
 	l := start(t)
 	l.house()
 	_, err := l.run("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait", "--timeout", "500ms")
@@ -104,11 +104,11 @@ func TestWaitingForAnObjectThatIsGoneOrAnotherByNowEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := kindNamed(string(c.made("").ProtoReflect().Descriptor().Name()))
 			w := newWaiting([]goal{{kind: kind, from: c.made("a"), missing: c.missing}})
-			w.take(change{kind: pb.ChangeType_CHANGE_TYPE_DELETED, object: c.made("a")})
+			w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_DELETED, object: c.made("a")})
 			if c.again {
-				w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: c.made("b")})
+				w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: c.made("b")})
 			}
-			_, err := w.look(newProgress(io.Discard))
+			_, err := w.checkGoals(newProgress(io.Discard))
 			r := &running{ended: make(chan error, 1)}
 			r.ended <- err
 			r.replacedBy(t, c.instead, c.look)

@@ -166,15 +166,15 @@ func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.Ser
 		case store.Bookmark:
 			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_BOOKMARK, none, change.Resume))
 		}
-		told := pb.ChangeType_CHANGE_TYPE_PUT
+		changeType := pb.ChangeType_CHANGE_TYPE_PUT
 		if change.Type == store.Deleted || !change.Object.Metadata().Matches(labels) {
-			told = pb.ChangeType_CHANGE_TYPE_DELETED
+			changeType = pb.ChangeType_CHANGE_TYPE_DELETED
 		}
 		message, err := k.filled(stream.Context(), change.Object)
 		if err != nil {
 			return err
 		}
-		return stream.Send(response(told, message, change.Resume))
+		return stream.Send(response(changeType, message, change.Resume))
 	}
 	return statusOf(k.objects.Watch(stream.Context(), options.GetResourceVersion(), tell))
 }

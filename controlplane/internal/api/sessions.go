@@ -78,11 +78,11 @@ func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionSe
 		store.Deleted: pb.ChangeType_CHANGE_TYPE_DELETED, store.Bookmark: pb.ChangeType_CHANGE_TYPE_BOOKMARK,
 	}
 	tell := func(change store.RecordChange[*model.Session]) error {
-		told := &pb.WatchSessionsResponse{Type: types[change.Type], ResourceVersion: change.Resume}
+		answer := &pb.WatchSessionsResponse{Type: types[change.Type], ResourceVersion: change.Resume}
 		if change.Record != nil {
-			told.Session = x.names().show(change.Record)
+			answer.Session = x.names().show(change.Record)
 		}
-		return stream.Send(told)
+		return stream.Send(answer)
 	}
 	return statusOf(x.store.WatchSessions(stream.Context(), r.GetOptions().GetResourceVersion(), tell))
 }

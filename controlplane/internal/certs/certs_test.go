@@ -64,12 +64,12 @@ func TestIssuingACertificateAgainKeepsItsSubjectNamesAndAddsTheNewOnes(t *testin
 			t.Errorf("step %d: the certificate has the names %v, want %v", i+1, got, step.want)
 		}
 	}
-	for said, leaf := range map[string]certs.Leaf{
+	for want, leaf := range map[string]certs.Leaf{
 		"cannot be removed":       {RemoveHosts: []string{"elsewhere"}},
 		"added and to be removed": {Hosts: []string{"x"}, RemoveHosts: []string{"X"}},
 	} {
-		if err := issue(leaf); err == nil || !strings.Contains(err.Error(), said) {
-			t.Errorf("%+v: %v, want %q", leaf, err, said)
+		if err := issue(leaf); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", leaf, err, want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(directory, "server.crt"), []byte("torn"), 0o600); err != nil {

@@ -103,11 +103,11 @@ func (n *subjectNames) remove(host string) bool {
 }
 
 // sameHost compares addresses in binary form, and names without regard to case (RFC 4343).
-func sameHost(one, other string) bool {
-	a, errA := netip.ParseAddr(one)
+func sameHost(host, other string) bool {
+	a, errA := netip.ParseAddr(host)
 	b, errB := netip.ParseAddr(other)
 	if errA == nil && errB == nil {
 		return a.Unmap() == b.Unmap()
 	}
-	return strings.EqualFold(one, other)
+	return strings.EqualFold(host, other)
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // carriedOut applies the actions of a decision, and returns the reasons of its events.
-func carriedOut(v *decide.LeaderView, object model.Object, d decide.Decision) []string {
+func carriedOut(v *decide.LeaderView, object model.Object, decision decide.Decision) []string {
 	var reasons []string
-	for _, a := range d.Actions {
+	for _, a := range decision.Actions {
 		switch {
 		case as[*decide.AddPorts](a) != nil:
 			status := &object.(*model.Target).Status
@@ -30,13 +30,13 @@ func carriedOut(v *decide.LeaderView, object model.Object, d decide.Decision) []
 func targetNow(v *decide.LeaderView) (*model.Target, []string) {
 	var reasons []string
 	for range 5 {
-		d := v.DecideTarget("t", start)
-		if len(d.Actions) == 0 {
+		decision := v.DecideTarget("t", start)
+		if len(decision.Actions) == 0 {
 			break
 		}
 		t := *v.Targets["t"]
 		t.Status.Conditions = slices.Clone(t.Status.Conditions)
-		reasons = append(reasons, carriedOut(v, &t, d)...)
+		reasons = append(reasons, carriedOut(v, &t, decision)...)
 	}
 	return v.Targets["t"], reasons
 }
@@ -107,44 +107,44 @@ func TestAPathIsNotAppliedAnyMoreOnceTheTargetIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldOnceAndSoIsItsEnd(t *testing.T) {
+func TestARefusalAndItsEndAreEachReportedOnce(t *testing.T) {
 	v := onBoth()
 	uid := v.Targets["t"].Meta.UID
 	applies(v, ref(2), model.KindTarget, uid, "", "LUN 0: no luck")
-	target, told := targetNow(v)
+	target, reasons := targetNow(v)
 	c := conditionOf(t, target.Status.Conditions, model.ConditionDegraded)
 	if c.Status != model.ConditionTrue || c.Reason != "NotApplied" || c.Message != "gateway gw-2: LUN 0: no luck" {
 		t.Errorf("condition: %+v", c)
 	}
-	if !slices.Equal(told, []string{"NotApplied"}) {
-		t.Errorf("told: %v", told)
+	if !slices.Equal(reasons, []string{"NotApplied"}) {
+		t.Errorf("told: %v", reasons)
 	}
-	if _, told = targetNow(v); len(told) != 0 {
-		t.Errorf("told again: %v", told)
+	if _, reasons = targetNow(v); len(reasons) != 0 {
+		t.Errorf("told again: %v", reasons)
 	}
 	applies(v, ref(2), model.KindTarget, uid, target.Export(), "")
-	target, told = targetNow(v)
+	target, reasons = targetNow(v)
 	if c = conditionOf(t, target.Status.Conditions, model.ConditionDegraded); c.Status != model.ConditionFalse {
 		t.Errorf("condition after it was mended: %+v", c)
 	}
-	if !slices.Equal(told, []string{"Applied"}) || !target.AppliedBy(2) {
-		t.Errorf("told %v, applied %v", told, target.Status.Applied)
+	if !slices.Equal(reasons, []string{"Applied"}) || !target.AppliedBy(2) {
+		t.Errorf("told %v, applied %v", reasons, target.Status.Applied)
 	}
 }
 
-func TestWhatIsRefusedOfAVolumeAndOfAGatewayShowsAtThem(t *testing.T) {
+func TestRefusalsOfVolumesAndGatewaysAppearInTheirConditions(t *testing.T) {
 	v := onBoth()
 	applies(v, ref(2), model.KindVolume, v.Volumes["v"].Meta.UID, "", "no such pool")
 	applies(v, ref(2), model.KindGateway, v.Gateways["gw-2"].Meta.UID, "", "listener 1: address in use")
 	volume, gateway := *v.Volumes["v"], *v.Gateways["gw-2"]
-	if told := carriedOut(v, &volume, v.DecideVolume("v", start)); !slices.Contains(told, "NotApplied") {
-		t.Errorf("told of the volume: %v", told)
+	if reasons := carriedOut(v, &volume, v.DecideVolume("v", start)); !slices.Contains(reasons, "NotApplied") {
+		t.Errorf("told of the volume: %v", reasons)
 	}
 	if c := conditionOf(t, volume.Status.Conditions, model.ConditionDegraded); c.Message != "gateway gw-2: no such pool" {
 		t.Errorf("the volume: %+v", c)
 	}
-	if told := carriedOut(v, &gateway, v.DecideGateway("gw-2", start)); !slices.Contains(told, "NotApplied") {
-		t.Errorf("told of the gateway: %v", told)
+	if reasons := carriedOut(v, &gateway, v.DecideGateway("gw-2", start)); !slices.Contains(reasons, "NotApplied") {
+		t.Errorf("told of the gateway: %v", reasons)
 	}
 	if c := conditionOf(t, gateway.Status.Conditions, model.ConditionDegraded); c.Message != "gateway gw-2: listener 1: address in use" {
 		t.Errorf("the gateway: %+v", c)

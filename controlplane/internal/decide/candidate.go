@@ -37,7 +37,7 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 		if leaves(g) {
 			c.rank = 3 // better than no owner
 		}
-		if o.cutOff(g, ref) != "" {
+		if o.poolProblem(g, ref) != "" {
 			c.rank = 4 // its last report on the pool may be outdated
 		}
 		all = append(all, c)
@@ -101,9 +101,9 @@ func (o *owning) unable(g *model.Gateway, c *model.GatewayConnection) string {
 	return ""
 }
 
-// cutOff is unable, or the problem with a pool in Ceph that the gateway reported last. That may be over, but no volume is moved
-// there without need.
-func (o *owning) cutOff(g *model.Gateway, ref model.GatewayRef) string {
+// poolProblem is unable, or the problem with a pool in Ceph that the gateway reported last. That may be over, but no volume is
+// moved there without need.
+func (o *owning) poolProblem(g *model.Gateway, ref model.GatewayRef) string {
 	unable := o.unable(g, o.links[ref.Number].connection)
 	r, known := o.pools[o.pool.Meta.UID][ref.Number]
 	problem := ""

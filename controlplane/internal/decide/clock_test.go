@@ -11,11 +11,11 @@ import (
 
 // Stored times come from the wall clock of the replica that led then. However wrong that is, a leader waits for the right time:
 // less would fence a working owner, more would delay a takeover.
-func TestWhatALeaderWaitsForIsNotMeasuredByTheWallClockOfWhoeverStoredIt(t *testing.T) {
+func TestALeaderMeasuresItsWaitsByItsOwnClock(t *testing.T) {
 	states := map[string]struct {
-		is    model.Ownership
-		limit time.Duration
-		after model.OwnershipState
+		ownership model.Ownership
+		limit     time.Duration
+		after     model.OwnershipState
 	}{
 		"moving": {model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7}, decide.MoveTimeout,
 			model.Fencing},
@@ -25,20 +25,20 @@ func TestWhatALeaderWaitsForIsNotMeasuredByTheWallClockOfWhoeverStoredIt(t *test
 		for wrong, by := range map[string]time.Duration{"a day behind": -24 * time.Hour, "a day ahead": 24 * time.Hour, "right": 0} {
 			t.Run(name+", "+wrong, func(t *testing.T) {
 				v := known(2)
-				c.is.Since = start.Add(by)
-				exported(v, c.is, true)
-				if is, _ := next(t, v, start.Add(c.limit-1)); is.State != c.is.State {
-					t.Errorf("too early: %s", is.State)
+				c.ownership.Since = start.Add(by)
+				exported(v, c.ownership, true)
+				if ownership, _ := next(t, v, start.Add(c.limit-1)); ownership.State != c.ownership.State {
+					t.Errorf("too early: %s", ownership.State)
 				}
-				if is, _ := next(t, v, start.Add(c.limit)); is.State != c.after {
-					t.Errorf("in time: %s", is.State)
+				if ownership, _ := next(t, v, start.Add(c.limit)); ownership.State != c.after {
+					t.Errorf("in time: %s", ownership.State)
 				}
 			})
 		}
 	}
 }
 
-func TestAnotherOrderIsWaitedForAnew(t *testing.T) {
+func TestTheMoveTimeoutRestartsWithANewOrder(t *testing.T) {
 	v := known(2)
 	moving := model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}
 	exported(v, moving, true)
@@ -46,8 +46,8 @@ func TestAnotherOrderIsWaitedForAnew(t *testing.T) {
 	moving.Order = 9
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 2}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: moving}})
-	if is, d := next(t, v, later); is.State != model.Moving || d.Wait != decide.MoveTimeout {
-		t.Errorf("%s, looked at again in %v", is.State, d.Wait)
+	if ownership, decision := next(t, v, later); ownership.State != model.Moving || decision.Wait != decide.MoveTimeout {
+		t.Errorf("%s, looked at again in %v", ownership.State, decision.Wait)
 	}
 }
 
@@ -67,19 +67,19 @@ func TestAGatewayLeavesAPathSetWhateverTheClockSaidThatStoredIt(t *testing.T) {
 				stays       bool
 			}{{0, decide.LeaveTimeout, true}, {decide.LeaveTimeout - 1, 1, true}, {decide.LeaveTimeout, 0, false}} {
 				target := *v.Targets["t"]
-				d := v.DecideTarget("t", start.Add(c.after))
-				for _, a := range d.Actions {
+				decision := v.DecideTarget("t", start.Add(c.after))
+				for _, a := range decision.Actions {
 					modifies(a, &target)
 				}
-				if stays := slices.Contains(target.Status.PathSet, 1); stays != c.stays || stays && d.Wait != c.wait {
-					t.Errorf("after %v it stays: %v, and is looked at again in %v", c.after, stays, d.Wait)
+				if stays := slices.Contains(target.Status.PathSet, 1); stays != c.stays || stays && decision.Wait != c.wait {
+					t.Errorf("after %v it stays: %v, and is looked at again in %v", c.after, stays, decision.Wait)
 				}
 			}
 		})
 	}
 }
 
-func TestAGatewayThatLeavesAnewIsWaitedForAnew(t *testing.T) {
+func TestTheTimeoutOfALeavingGatewayRestartsWhenItLeavesAgain(t *testing.T) {
 	v := hosted(64, 1, 2)
 	logsIn(v, 1, 1, 0)
 	plan(v, 2, 3)
@@ -88,8 +88,8 @@ func TestAGatewayThatLeavesAnewIsWaitedForAnew(t *testing.T) {
 	again.Meta.Version++
 	again.Status.Leaving = map[uint32]time.Time{1: start.Add(time.Minute)}
 	v.Put(&again)
-	if d := v.DecideTarget("t", start.Add(time.Minute)); d.Wait != decide.LeaveTimeout {
-		t.Errorf("it is looked at again in %v", d.Wait)
+	if decision := v.DecideTarget("t", start.Add(time.Minute)); decision.Wait != decide.LeaveTimeout {
+		t.Errorf("it is looked at again in %v", decision.Wait)
 	}
 }
 

@@ -33,12 +33,12 @@ func copied(rbd bool, from model.VolumeSource) *decide.LeaderView {
 
 // decided returns volume `v` after a decision, and the jobs that the decision assigns.
 func decided(v *decide.LeaderView) (*model.Volume, []*model.Job) {
-	d := v.DecideVolume("v", start)
+	decision := v.DecideVolume("v", start)
 	volume := *v.Volumes["v"]
-	for _, a := range d.Actions {
+	for _, a := range decision.Actions {
 		modifies(a, &volume)
 	}
-	return &volume, jobsOf(d)
+	return &volume, jobsOf(decision)
 }
 
 func resized(v *decide.LeaderView, name string, size int64) {
@@ -54,10 +54,10 @@ func TestACopyThatIsSmallerThanItsSourceIsNotMadeBeforeItIsResized(t *testing.T)
 		for _, rbd := range []bool{false, true} {
 			v := copied(rbd, from)
 			volume, jobs := decided(v)
-			told := conditionOf(t, volume.Status.Conditions, model.ConditionReady)
-			if len(jobs) != 0 || told.Status != model.ConditionFalse || told.Reason != "SourceLarger" ||
-				!strings.Contains(told.Message, name+" has 10485760 bytes") || !strings.Contains(told.Message, "volume resize v --size 10485760") {
-				t.Errorf("%s, rbd %v: %d jobs, %+v", name, rbd, len(jobs), told)
+			condition := conditionOf(t, volume.Status.Conditions, model.ConditionReady)
+			if len(jobs) != 0 || condition.Status != model.ConditionFalse || condition.Reason != "SourceLarger" ||
+				!strings.Contains(condition.Message, name+" has 10485760 bytes") || !strings.Contains(condition.Message, "volume resize v --size 10485760") {
+				t.Errorf("%s, rbd %v: %d jobs, %+v", name, rbd, len(jobs), condition)
 			}
 			resized(v, "v", 10*mebibyte)
 			if _, jobs = decided(v); len(jobs) != 1 || jobs[0].Action != model.JobCloneImage || jobs[0].SizeBytes != 10*mebibyte {
@@ -68,7 +68,7 @@ func TestACopyThatIsSmallerThanItsSourceIsNotMadeBeforeItIsResized(t *testing.T)
 }
 
 // The gateway does not report whether a copy was made before or after its source grew.
-func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T) {
+func TestACopyWhoseSourceGrewIsNotReadyBeforeItIsResized(t *testing.T) {
 	v := copied(false, model.VolumeSource{Volume: "origin"})
 	resized(v, "v", 10*mebibyte)
 	_, jobs := decided(v)
@@ -79,8 +79,8 @@ func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T
 	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: start}
 	v.PutJob(jobs[0])
 	volume, _ := decided(v)
-	if told := conditionOf(t, volume.Status.Conditions, model.ConditionReady); volume.Status.CapacityBytes != 0 || told.Reason != "SourceLarger" {
-		t.Fatalf("capacity %d, %+v", volume.Status.CapacityBytes, told)
+	if condition := conditionOf(t, volume.Status.Conditions, model.ConditionReady); volume.Status.CapacityBytes != 0 || condition.Reason != "SourceLarger" {
+		t.Fatalf("capacity %d, %+v", volume.Status.CapacityBytes, condition)
 	}
 	resized(v, "v", 12*mebibyte)
 	volume, _ = decided(v)

@@ -45,7 +45,9 @@ const (
 // Alarms are the reasons of alarms.
 var Alarms = []string{AlarmNoOwner, AlarmUnusable, AlarmPathsNotRedundant, AlarmGatewayDead, AlarmGatewayRefused, AlarmPoolNotIdentified}
 
-func (d *Decision) add(actions ...Action) { d.Actions = append(d.Actions, actions...) }
+func (d *Decision) add(actions ...Action) {
+	d.Actions = append(d.Actions, actions...)
+}
 
 // removes reports whether the last action removes the object.
 func (d *Decision) removes() bool {

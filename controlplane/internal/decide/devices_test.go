@@ -18,9 +18,9 @@ func onDevices() *decide.LeaderView {
 	return v
 }
 
-func jobsOf(d decide.Decision) []*model.Job {
+func jobsOf(decision decide.Decision) []*model.Job {
 	var jobs []*model.Job
-	for _, a := range d.Actions {
+	for _, a := range decision.Actions {
 		if jobOf(a) != nil {
 			jobs = append(jobs, jobOf(a))
 		}
@@ -54,7 +54,7 @@ func degradedOf(conditions []model.Condition) model.Condition {
 	return model.Condition{}
 }
 
-func TestADeviceThatIsTakenOutFromUnderAVolumeIsToldAtPoolAndVolume(t *testing.T) {
+func TestARemovedDeviceOfAVolumeIsReportedAtPoolAndVolume(t *testing.T) {
 	v := onDevices()
 	report := func(number uint32, takenOut map[string]string) {
 		v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(number), CapacityBytes: 1 << 30,
@@ -91,7 +91,7 @@ func TestADeviceThatIsTakenOutFromUnderAVolumeIsToldAtPoolAndVolume(t *testing.T
 	}
 }
 
-func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *testing.T) {
+func TestUnusableDevicesDegradeTheirPoolAndTheRestIsReported(t *testing.T) {
 	v := onDevices()
 	v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30,
 		UnusableDevices: []string{"/dev/b: holds data that is not Sluice's: ext4"}}}, start)
@@ -128,7 +128,7 @@ func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *t
 }
 
 // The free space that Ceph reports for a pool changes all the time, and each gateway reports it.
-func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
+func TestThePoolUsageIsStoredWhenItDiffersByMoreThanNoise(t *testing.T) {
 	v := onDevices()
 	look := func(capacity, used int64) model.StoragePoolStatus {
 		v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: capacity,
@@ -141,13 +141,13 @@ func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
 		v.Put(&pool)
 		return pool.Status
 	}
-	if is := look(1<<30, 1<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30, 1<<20); status.CapacityBytes != 1<<30 || status.UsedBytes != 1<<20 {
+		t.Errorf("%+v", status)
 	}
-	if is := look(1<<30+1<<20, 2<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30+1<<20, 2<<20); status.CapacityBytes != 1<<30 || status.UsedBytes != 1<<20 {
+		t.Errorf("%+v", status)
 	}
-	if is := look(1<<30+1<<23, 2<<20); is.CapacityBytes != 1<<30+1<<23 || is.UsedBytes != 2<<20 {
-		t.Errorf("%+v", is)
+	if status := look(1<<30+1<<23, 2<<20); status.CapacityBytes != 1<<30+1<<23 || status.UsedBytes != 2<<20 {
+		t.Errorf("%+v", status)
 	}
 }

@@ -46,13 +46,13 @@ func TestADrainTakesAnotherGatewayWhereThePlannedOneDoesNotReachThePool(t *testi
 		t.Run(name, func(t *testing.T) {
 			v := draining(3)
 			c.happens(v)
-			if is, _ := next(t, v, start); is.State != model.Moving || is.Next != ref(3) {
-				t.Errorf("%+v", is)
+			if ownership, _ := next(t, v, start); ownership.State != model.Moving || ownership.Next != ref(3) {
+				t.Errorf("%+v", ownership)
 			}
 			troubled(v, 2, "")
 			recorded(v, ref(2), 3, model.RadosClient{Client: "c2"})
-			if is, _ := next(t, v, start); is.State != model.Moving || is.Next != ref(2) {
-				t.Errorf("the planned gateway reaches the pool again: %+v", is)
+			if ownership, _ := next(t, v, start); ownership.State != model.Moving || ownership.Next != ref(2) {
+				t.Errorf("the planned gateway reaches the pool again: %+v", ownership)
 			}
 		})
 	}
@@ -63,23 +63,23 @@ func TestADrainThatNobodyCanTakeTheVolumesOfSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := draining(2)
 			c.happens(v)
-			if is, d := next(t, v, start); is.State != model.Owned || d.Wait == 0 || d.Wait > decide.StayRetry {
-				t.Fatalf("%+v, looked at again in %v", is, d.Wait)
+			if ownership, decision := next(t, v, start); ownership.State != model.Owned || decision.Wait == 0 || decision.Wait > decide.StayRetry {
+				t.Fatalf("%+v, looked at again in %v", ownership, decision.Wait)
 			}
-			told := readyOf(t, v)
+			condition := readyOf(t, v)
 			for _, part := range []string{"volume v can't leave it", "gateway gw-2", c.why, "sluicectl doctor"} {
-				if !strings.Contains(told.Message, part) {
-					t.Errorf("%q misses %q", told.Message, part)
+				if !strings.Contains(condition.Message, part) {
+					t.Errorf("%q misses %q", condition.Message, part)
 				}
 			}
-			if told.Status != model.ConditionFalse || told.Reason != "DrainBlocked" {
-				t.Errorf("%+v", told)
+			if condition.Status != model.ConditionFalse || condition.Reason != "DrainBlocked" {
+				t.Errorf("%+v", condition)
 			}
 			troubled(v, 2, "")
 			recorded(v, ref(2), 3, model.RadosClient{Client: "c2"})
 			next(t, v, start)
-			if told := readyOf(t, v); told.Reason != "Draining" {
-				t.Errorf("it goes on, and %+v is told", told)
+			if condition := readyOf(t, v); condition.Reason != "Draining" {
+				t.Errorf("it goes on, and %+v is told", condition)
 			}
 		})
 	}
@@ -89,8 +89,8 @@ func TestAVolumeThatPlacementCannotGiveAwaySaysSoAtTheGatewayThatDrains(t *testi
 	v := draining(2)
 	v.TakePlan(placement.Assignment{Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 1}}, Problems: []placement.Problem{{
 		Kind: model.KindVolume, Name: "v", Reason: placement.ReasonDrainBlocked, Wrong: "its data is here", Mend: "add a gateway"}}})
-	if told := readyOf(t, v); told.Reason != "DrainBlocked" || told.Message != "volume v: its data is here; add a gateway" {
-		t.Errorf("%+v", told)
+	if condition := readyOf(t, v); condition.Reason != "DrainBlocked" || condition.Message != "volume v: its data is here; add a gateway" {
+		t.Errorf("%+v", condition)
 	}
 }
 

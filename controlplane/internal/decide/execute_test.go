@@ -101,7 +101,7 @@ func (r *recordingStore) DropRadosClients(context.Context, *model.RadosClients) 
 func actions(volume *model.Volume) map[string]decide.Action {
 	of := decide.Subject{Kind: model.KindVolume, Name: "v", UID: "u", Object: volume}
 	job, record := &model.Job{ID: "u.create"}, &model.RadosClients{PoolUID: "p"}
-	assign := func(is model.Ownership) (model.Ownership, error) { return is.Assign(ref(1)) }
+	assign := func(ownership model.Ownership) (model.Ownership, error) { return ownership.Assign(ref(1)) }
 	return map[string]decide.Action{
 		"OwnSeen":            &decide.ChangeOwner{Subject: of, From: volume.Status.Ownership, Change: assign},
 		"Modify Volume v":    &decide.Modify{Subject: of, Change: func(model.Object) bool { return true }},

@@ -40,8 +40,8 @@ func (v *LeaderView) DeleteRadosClients(record *model.RadosClients, version int6
 // ResetRadosClients removes all records; the present ones follow.
 func (v *LeaderView) ResetRadosClients() { clear(v.clients) }
 
-// TouchedByRadosClients returns the objects that a change of a record of clients affects: volumes that wait for a fence or for an owner,
-// and their pool.
+// TouchedByRadosClients returns the objects that a change of a record of clients affects: volumes that wait for a fence or for an
+// owner, and their pool.
 func (v *LeaderView) TouchedByRadosClients(record *model.RadosClients) []Key {
 	pool := v.StoragePoolByUID(record.PoolUID)
 	if pool == nil {
@@ -99,7 +99,7 @@ func (o *owning) stepFencing() Action {
 		clients = record.Fenced()
 	}
 	var next model.GatewayRef
-	if o.wanted() {
+	if o.wantsOwner() {
 		next, _ = o.candidate(fence)
 		if !next.IsZero() && !o.mayTakeOver() {
 			return nil
@@ -113,8 +113,8 @@ func (o *owning) stepFencing() Action {
 	return a
 }
 
-// whyFencing describes to users what the fence of a volume's former owner waits for.
-func (v *LeaderView) whyFencing(volume *model.Volume) string {
+// fencingMessage describes to users what the fence of a volume's former owner waits for.
+func (v *LeaderView) fencingMessage(volume *model.Volume) string {
 	fence, pool := volume.Status.Ownership.Fence, v.StoragePools[volume.Spec.Pool]
 	why := fmt.Sprintf("gateway %s, the owner, is gone and has yet to be shut out", v.incarnationName(fence))
 	if pool == nil {
@@ -170,8 +170,8 @@ func (v *LeaderView) fencedBy(pool *model.StoragePool, id string) bool {
 }
 
 func (v *LeaderView) fence(pool *model.StoragePool, record *model.RadosClients, now time.Time, decision *Decision) {
-	p := v.pursue(decision, pool, pool, model.Job{ID: fenceID(pool, record.Gateway), Action: model.JobFenceClients,
-		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, whom{last: record.Gateway.Number}, now)
+	p := v.runJob(decision, pool, pool, model.Job{ID: fenceID(pool, record.Gateway), Action: model.JobFenceClients,
+		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, gatewayChoice{last: record.Gateway.Number}, now)
 	if p.done == nil {
 		return
 	}

@@ -43,19 +43,19 @@ func job(v *decide.LeaderView, now time.Time) *model.Job {
 // R2: the volume gets no owner before every client that its owner has recorded is blocklisted, and then gets one at once.
 func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *testing.T) {
 	v := fencing(2)
-	if is, d := next(t, v, start); is != shut || d.Alarm != decide.AlarmNoOwner {
-		t.Fatalf("before the fence: %+v", is)
+	if ownership, decision := next(t, v, start); ownership != shut || decision.Alarm != decide.AlarmNoOwner {
+		t.Fatalf("before the fence: %+v", ownership)
 	}
 	recorded(v, ref(1), 2, fenced, model.RadosClient{Client: "another"})
-	if is, _ := next(t, v, start); is != shut {
-		t.Fatalf("one of two is fenced: %+v", is)
+	if ownership, _ := next(t, v, start); ownership != shut {
+		t.Fatalf("one of two is fenced: %+v", ownership)
 	}
 	recorded(v, ref(1), 3, fenced, model.RadosClient{Client: "another", Fenced: true})
-	is, d := next(t, v, start)
-	if is.State != model.Opening || is.Owner != ref(2) || is.Epoch != 5 || is.FencedClients != "c1 another" {
-		t.Fatalf("all are fenced: %+v", is)
+	ownership, decision := next(t, v, start)
+	if ownership.State != model.Opening || ownership.Owner != ref(2) || ownership.Epoch != 5 || ownership.FencedClients != "c1 another" {
+		t.Fatalf("all are fenced: %+v", ownership)
 	}
-	records := as[*decide.ChangeOwner](d.Actions[0]).Records
+	records := as[*decide.ChangeOwner](decision.Actions[0]).Records
 	if len(records) != 2 || records[0].Version != 3 || records[1].Gateway != ref(2) {
 		t.Errorf("it is stored whatever has become of the records: %+v", records)
 	}
@@ -78,11 +78,11 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 	done := *given
 	done.Version, done.Result = 10, model.JobResult{DonePermille: model.JobDone, At: start}
 	v.PutJob(&done)
-	d := v.DecidePool("pool", start)
-	if a := as[*decide.FenceClients](d.Actions[0]); a == nil || a.Record.Version != 1 || !slices.Equal(a.Clients, []string{"c1"}) {
-		t.Fatalf("what is done is not noted: %+v", d.Actions)
+	decision := v.DecidePool("pool", start)
+	if a := as[*decide.FenceClients](decision.Actions[0]); a == nil || a.Record.Version != 1 || !slices.Equal(a.Clients, []string{"c1"}) {
+		t.Fatalf("what is done is not noted: %+v", decision.Actions)
 	}
-	if droppedBy(d.Actions[1]) == nil {
+	if droppedBy(decision.Actions[1]) == nil {
 		t.Error("a job that is done stays")
 	}
 }
@@ -98,7 +98,7 @@ func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
 	}
 }
 
-func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
+func TestAFailedFenceIsReportedAndRetriedByAnotherGateway(t *testing.T) {
 	v := fencing(3)
 	given := job(v, start)
 	given.Version, given.Attempt, given.Gateway = 9, 1, 2
@@ -110,25 +110,25 @@ func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
 	if again := job(v, start.Add(decide.MinRetry)); again == nil || again.Gateway != 3 {
 		t.Fatalf("later: %+v", again)
 	}
-	told := false
+	explained := false
 	for _, a := range v.DecideVolume("v", start).Actions {
 		volume := *v.Volumes["v"]
 		if modifies(a, &volume) {
-			told = told || strings.Contains(volume.Status.Conditions[0].Message, "gateway gw-2 failed to: no monitor answered")
+			explained = explained || strings.Contains(volume.Status.Conditions[0].Message, "gateway gw-2 failed to: no monitor answered")
 		}
 	}
-	if !told {
+	if !explained {
 		t.Error("nobody is told why")
 	}
 }
 
 // R2: a client that is not recorded cannot be fenced, so no gateway takes over.
-func TestNobodyTakesOverFromAGatewayWhoseClientsAreUnknown(t *testing.T) {
+func TestNoTakeoverFromAGatewayWithUnknownClients(t *testing.T) {
 	v := fencing(2)
 	v.ResetRadosClients()
 	recorded(v, ref(2), 1, model.RadosClient{Client: "c2"})
-	if is, d := next(t, v, start.Add(time.Hour)); is != shut || d.Alarm != decide.AlarmNoOwner {
-		t.Errorf("%+v", is)
+	if ownership, decision := next(t, v, start.Add(time.Hour)); ownership != shut || decision.Alarm != decide.AlarmNoOwner {
+		t.Errorf("%+v", ownership)
 	}
 	if given := job(v, start); given != nil {
 		t.Errorf("%+v", given)
@@ -151,20 +151,20 @@ func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := fencing(2)
 			observed(v, c.by, c.state, c.epoch, 8)
-			if is, _ := next(t, v, start); is.State != c.want {
-				t.Errorf("%+v", is)
+			if ownership, _ := next(t, v, start); ownership.State != c.want {
+				t.Errorf("%+v", ownership)
 			}
 		})
 	}
 }
 
 // The next owner ignores the locks of clients that are reported as fenced, so a living client must not be among them.
-func TestAfterTheOwnersOwnWordOnlyClientsThatAreFencedAreToldToBe(t *testing.T) {
+func TestAfterAnOwnerReleasedOnlyFencedClientsAreReportedAsFenced(t *testing.T) {
 	v := fencing(2)
 	recorded(v, ref(1), 2, fenced, model.RadosClient{Client: "lives"})
 	observed(v, ref(1), model.VolumeReleased, 3, 8)
-	if is, _ := next(t, v, start); is.State != model.Opening || is.FencedClients != "c1" {
-		t.Errorf("%+v", is)
+	if ownership, _ := next(t, v, start); ownership.State != model.Opening || ownership.FencedClients != "c1" {
+		t.Errorf("%+v", ownership)
 	}
 }
 
@@ -174,16 +174,16 @@ func TestADeletedVolumeWaitsForNobodyWhoseClientsAreUnknown(t *testing.T) {
 	volume, deleted := *v.Volumes["v"], start
 	volume.Meta.Version, volume.Meta.DeleteTime = volume.Meta.Version+1, &deleted
 	v.Put(&volume)
-	is, d := next(t, v, start)
-	if is.State != model.Orphaned {
-		t.Fatalf("%+v", is)
+	ownership, decision := next(t, v, start)
+	if ownership.State != model.Orphaned {
+		t.Fatalf("%+v", ownership)
 	}
-	if records := as[*decide.ChangeOwner](d.Actions[0]).Records; len(records) != 1 || records[0].Version != 0 || records[0].Gateway != ref(1) {
+	if records := as[*decide.ChangeOwner](decision.Actions[0]).Records; len(records) != 1 || records[0].Version != 0 || records[0].Gateway != ref(1) {
 		t.Errorf("it is stored though a record came meanwhile: %+v", records)
 	}
 	recorded(v, ref(1), 2, unfenced)
-	if is, _ := next(t, v, start); is != shut {
-		t.Errorf("one that is known is fenced first: %+v", is)
+	if ownership, _ := next(t, v, start); ownership != shut {
+		t.Errorf("one that is known is fenced first: %+v", ownership)
 	}
 }
 
@@ -201,8 +201,8 @@ func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
 			v := known(1)
 			exported(v, model.Ownership{State: model.Unowned}, true)
 			recorded(v, ref(1), 2, c.clients...)
-			if is, _ := next(t, v, start); is.State != c.want {
-				t.Errorf("%+v", is)
+			if ownership, _ := next(t, v, start); ownership.State != c.want {
+				t.Errorf("%+v", ownership)
 			}
 		})
 	}
@@ -211,30 +211,30 @@ func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
 func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}, true)
-	if is, _ := next(t, v, start.Add(decide.MoveTimeout-time.Second)); is.State != model.Moving {
-		t.Errorf("too soon: %+v", is)
+	if ownership, _ := next(t, v, start.Add(decide.MoveTimeout-time.Second)); ownership.State != model.Moving {
+		t.Errorf("too soon: %+v", ownership)
 	}
-	if is, _ := next(t, v, start.Add(decide.MoveTimeout)); is.State != model.Fencing || is.Fence != ref(1) {
-		t.Errorf("%+v", is)
+	if ownership, _ := next(t, v, start.Add(decide.MoveTimeout)); ownership.State != model.Fencing || ownership.Fence != ref(1) {
+		t.Errorf("%+v", ownership)
 	}
 }
 
 // The record of the next owner may be dropped meanwhile, and then that gateway could not be fenced.
 func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testing.T) {
-	for name, is := range map[string]model.Ownership{
+	for name, ownership := range map[string]model.Ownership{
 		"nobody's": {State: model.Unowned, Epoch: 3, Order: 7},
 		"a move":   {State: model.Owned, Epoch: 3, Order: 7, Owner: ref(1), Since: start},
 	} {
 		v := known(2)
-		exported(v, is, true)
-		if is.State == model.Owned {
+		exported(v, ownership, true)
+		if ownership.State == model.Owned {
 			volume := *v.Volumes["v"]
 			volume.Meta.Version++
 			volume.Status.MoveRequest = &model.MoveRequest{Gateway: 2, Since: start}
 			v.Put(&volume)
 		}
-		_, d := next(t, v, start)
-		records := as[*decide.ChangeOwner](d.Actions[0]).Records
+		_, decision := next(t, v, start)
+		records := as[*decide.ChangeOwner](decision.Actions[0]).Records
 		if len(records) != 1 || records[0].Version == 0 || name == "a move" && records[0].Gateway != ref(2) {
 			t.Errorf("%s: %+v", name, records)
 		}
@@ -246,8 +246,8 @@ func TestNobodyIsGivenAVolumeInCephWhileItsRecordIsBeingForgotten(t *testing.T) 
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Leaving: true, Version: 2,
 		Clients: []model.RadosClient{unfenced}})
-	if is, _ := next(t, v, start); is.State != model.Unowned {
-		t.Errorf("%+v", is)
+	if ownership, _ := next(t, v, start); ownership.State != model.Unowned {
+		t.Errorf("%+v", ownership)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
 }
 
 // Ceph does not remove an image with which a clone shares blocks, so the clone must be adopted and flattened.
-func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing.T) {
+func TestACloneIsAdoptedWhileItsSourceIsBeingDeleted(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.Put(&model.Volume{Meta: model.Meta{Name: "w", UID: "x", Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1,
@@ -311,7 +311,7 @@ func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing
 	}
 }
 
-func TestImagesThatAreNoVolumesAreTold(t *testing.T) {
+func TestImagesWithoutAVolumeAreReported(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30}}, start)

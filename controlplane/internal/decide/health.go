@@ -43,7 +43,7 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 	if g == nil {
 		return decision
 	}
-	found := v.judge(g, now)
+	found := v.healthOf(g, now)
 	decision.wait(found.wait)
 	decision.RateLimited = found.reason == reasonRateLimited
 	if g.Meta.Deleting() && v.free(g) && (found.health == model.GatewayDrained || found.health == model.GatewayNew ||
@@ -70,12 +70,12 @@ func isRefused(c model.Condition) bool {
 	return c.Type == model.ConditionRefused && c.Status == model.ConditionTrue
 }
 
-// judge returns the health of a gateway.
-func (v *LeaderView) judge(g *model.Gateway, now time.Time) verdict {
+// healthOf returns the health of a gateway.
+func (v *LeaderView) healthOf(g *model.Gateway, now time.Time) verdict {
 	l := v.link(g.Status.Number)
 	leaving := g.Status.Drain || g.Meta.Deleting()
 	if l.connection == nil {
-		return v.judgeAbsent(g, l, now)
+		return v.healthWithoutStream(g, l, now)
 	}
 	switch {
 	case !leaving:
@@ -103,7 +103,7 @@ func (v *LeaderView) drainBlocked(g *model.Gateway) string {
 		}
 	}
 	held, first, count := v.holding(g.Status.Number), "", 0
-	for name := range v.stays {
+	for name := range v.stayReasons {
 		if !held[name] {
 			continue
 		}
@@ -115,12 +115,12 @@ func (v *LeaderView) drainBlocked(g *model.Gateway) string {
 	case 0:
 		return ""
 	case 1:
-		return "volume " + first + " can't leave it: " + v.stays[first] + ". See what is wrong: sluicectl doctor"
+		return "volume " + first + " can't leave it: " + v.stayReasons[first] + ". See what is wrong: sluicectl doctor"
 	}
-	return fmt.Sprintf("%d volumes can't leave it; volume %s: %s. See what is wrong: sluicectl doctor", count, first, v.stays[first])
+	return fmt.Sprintf("%d volumes can't leave it; volume %s: %s. See what is wrong: sluicectl doctor", count, first, v.stayReasons[first])
 }
 
-func (v *LeaderView) judgeAbsent(g *model.Gateway, l link, now time.Time) verdict {
+func (v *LeaderView) healthWithoutStream(g *model.Gateway, l link, now time.Time) verdict {
 	switch {
 	case g.Status.Incarnation == "":
 		return verdict{model.GatewayNew, reasonNever, "no gateway of this name has connected yet", 0}

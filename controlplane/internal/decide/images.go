@@ -21,7 +21,7 @@ func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decis
 		decision.wait(left)
 		return
 	}
-	p := v.pursue(decision, pool, pool, model.Job{ID: id, Action: model.JobListImages}, anyone, now)
+	p := v.runJob(decision, pool, pool, model.Job{ID: id, Action: model.JobListImages}, anyone, now)
 	if p.done == nil {
 		return
 	}

@@ -48,7 +48,7 @@ func TestTheJobOfARollbackIsDroppedBeforeTheRequestEnds(t *testing.T) {
 
 // Each action may be the last one that is stored. In none of the states in between does the rollback look successful, and the
 // next request finds no remains of this one.
-func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
+func TestAFailedRollbackIsReportedWhenItEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshot bool
 		job      *model.Job
@@ -78,9 +78,9 @@ func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
 				if volume.Status.RollBack != nil {
 					continue
 				}
-				told := conditionOf(t, volume.Status.Conditions, model.ConditionProgressing)
-				if told.Reason != "RollBackFailed" || told.Message != c.why || told.Status != model.ConditionFalse {
-					t.Fatalf("over, and %+v is told", told)
+				condition := conditionOf(t, volume.Status.Conditions, model.ConditionProgressing)
+				if condition.Reason != "RollBackFailed" || condition.Message != c.why || condition.Status != model.ConditionFalse {
+					t.Fatalf("over, and %+v is told", condition)
 				}
 			}
 			if volume.Status.RollBack != nil || dropped != (c.job != nil) {
@@ -106,14 +106,14 @@ func copyInCeph(change func(*model.Volume)) *decide.LeaderView {
 	return v
 }
 
-func TestWhatStaysOfADeletedCopyIsMadeToStandAloneFirst(t *testing.T) {
+func TestARetainedCopyIsFlattenedBeforeItsDeletion(t *testing.T) {
 	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
 		v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = policy })
-		d := v.DecideVolume("v", start)
-		if jobs := jobsOf(d); len(jobs) != 1 || jobs[0].Action != model.JobFlattenImage {
+		decision := v.DecideVolume("v", start)
+		if jobs := jobsOf(decision); len(jobs) != 1 || jobs[0].Action != model.JobFlattenImage {
 			t.Errorf("%s: %+v", policy, jobs)
 		}
-		for _, a := range d.Actions {
+		for _, a := range decision.Actions {
 			if as[*decide.Remove](a) != nil {
 				t.Errorf("%s: it goes while the other one can't be deleted", policy)
 			}
@@ -125,7 +125,7 @@ func TestWhatStaysOfADeletedCopyIsMadeToStandAloneFirst(t *testing.T) {
 	}
 }
 
-func TestWhatWasNeverAVolumeGoesWhateverIsToBecomeOfTheData(t *testing.T) {
+func TestTheImageOfAVolumeThatNeverBecameReadyIsDeletedUnlessItWasAdopted(t *testing.T) {
 	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
 		for image, kept := range map[string]bool{"": false, "image-1": true} {
 			v := copyInCeph(func(volume *model.Volume) {
@@ -163,14 +163,14 @@ func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 			})
 			job := &model.Job{ID: "u.create", Action: model.JobAdoptImage, Gateway: 1, Image: "legacy", Version: 2, Result: c.result}
 			v.PutJob(job)
-			d := v.DecideVolume("v", start)
-			if jobs := jobsOf(d); len(jobs) != 0 {
+			decision := v.DecideVolume("v", start)
+			if jobs := jobsOf(decision); len(jobs) != 0 {
 				t.Fatalf("its image goes: %+v", jobs)
 			}
-			if len(d.Actions) != 2 || droppedBy(d.Actions[0]) != job || as[*decide.Remove](d.Actions[1]) == nil {
-				t.Fatalf("%+v", d.Actions)
+			if len(decision.Actions) != 2 || droppedBy(decision.Actions[0]) != job || as[*decide.Remove](decision.Actions[1]) == nil {
+				t.Fatalf("%+v", decision.Actions)
 			}
-			event := d.Actions[0].About().Event
+			event := decision.Actions[0].About().Event
 			if event == nil || event.Reason != "ImageKept" {
 				t.Fatalf("nobody is told where it is: %+v", event)
 			}
@@ -203,12 +203,12 @@ func TestHeldOperationsAreNotCarriedOutBeforeTheyAreConfirmed(t *testing.T) {
 		},
 	} {
 		v := copyInCeph(func(volume *model.Volume) { change(volume); volume.Hold(start, nil) })
-		d := v.DecideVolume("v", start)
-		if jobs := jobsOf(d); len(jobs) > 0 {
+		decision := v.DecideVolume("v", start)
+		if jobs := jobsOf(decision); len(jobs) > 0 {
 			t.Errorf("%s is carried out: %+v", name, jobs)
 		}
 		shown := false
-		for _, a := range d.Actions {
+		for _, a := range decision.Actions {
 			if as[*decide.Remove](a) != nil {
 				t.Errorf("%s: the volume is removed", name)
 			}

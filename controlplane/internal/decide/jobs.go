@@ -40,8 +40,8 @@ func reaches(g *model.Gateway, c *model.GatewayConnection, pool *model.StoragePo
 	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
 }
 
-// nobodyReaches describes the gateway for which a job has to wait.
-func nobodyReaches(pool *model.StoragePool) string {
+// noGatewayMessage describes the gateway for which a job has to wait.
+func noGatewayMessage(pool *model.StoragePool) string {
 	if pool.Spec.Local != nil {
 		return fmt.Sprintf("no gateway of node %s, which has the data, has a stream: this waits for one", pool.Spec.Local.Node)
 	}
@@ -49,8 +49,8 @@ func nobodyReaches(pool *model.StoragePool) string {
 		"StoragePool " + pool.Meta.Name + ")"
 }
 
-// whom selects the gateway for a job.
-type whom struct {
+// gatewayChoice selects the gateway for a job.
+type gatewayChoice struct {
 	// preferred carries the job out if it can, by number.
 	preferred uint32
 	// only: no other gateway may.
@@ -59,18 +59,18 @@ type whom struct {
 	last uint32
 }
 
-// held is the progress of operations that wait for an administrator after a restore.
-func held(operations []string) progress {
+// heldProgress is the progress of operations that wait for an administrator after a restore.
+func heldProgress(operations []string) progress {
 	return progress{reason: model.HeldReason, message: "the store was restored from a backup in which this was pending: " +
 		strings.Join(operations, ", ") + "; it waits for a decision: `sluicectl restore list`, then `restore confirm` or `restore discard`"}
 }
 
 // anyone: any gateway may carry out the job.
-var anyone whom
+var anyone gatewayChoice
 
 // worker returns a gateway that can carry out a job in a pool: the preferred one, if it can, else the one with the lowest number
 // that reports no problem of the pool and did not just fail.
-func (v *LeaderView) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, bool) {
+func (v *LeaderView) worker(pool *model.StoragePool, to gatewayChoice, failed uint32) (uint32, bool) {
 	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
@@ -98,8 +98,8 @@ func (v *LeaderView) worker(pool *model.StoragePool, to whom, failed uint32) (ui
 	return best, best != 0
 }
 
-// pursue assigns a job until it is done. Then the caller drops it.
-func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model.StoragePool, job model.Job, to whom, now time.Time,
+// runJob assigns a job until it is done. Then the caller drops it.
+func (v *LeaderView) runJob(decision *Decision, object model.Object, pool *model.StoragePool, job model.Job, to gatewayChoice, now time.Time,
 ) progress {
 	given, failed := v.Jobs[job.ID], uint32(0)
 	job.PoolUID, job.Kind, job.Name = pool.Meta.UID, object.Kind(), object.Metadata().Name
@@ -123,12 +123,12 @@ func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model
 		}
 		job.Version, job.Attempt = given.Version, given.Attempt
 	}
-	if doubt := v.inDoubt(pool); doubt != "" {
+	if doubt := v.identityProblem(pool); doubt != "" {
 		return progress{reason: reasonUnidentified, message: doubt}
 	}
 	number, ok := v.worker(pool, to, failed)
 	if !ok || to.only && number != to.preferred {
-		return progress{reason: reasonNoCandidate, message: nobodyReaches(pool)}
+		return progress{reason: reasonNoCandidate, message: noGatewayMessage(pool)}
 	}
 	if given != nil && !given.Ended() && number == given.Gateway {
 		return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %s is at it", v.gatewayName(given.Gateway))}
@@ -152,10 +152,10 @@ func (v *LeaderView) lostWorker(job *model.Job, now time.Time, decision *Decisio
 	return left <= 0
 }
 
-// callOff ends jobs that made something that must be deleted, and reports whether all are gone. Only then may it be deleted;
+// cancelJobs ends jobs that made something that must be deleted, and reports whether all are gone. Only then may it be deleted;
 // otherwise it would be made again afterwards. Until the deletion is stored as a job without a gateway they stay, because only
 // they record that there is something to delete.
-func (v *LeaderView) callOff(decision *Decision, object model.Object, deletion model.Job, ids ...string) bool {
+func (v *LeaderView) cancelJobs(decision *Decision, object model.Object, deletion model.Job, ids ...string) bool {
 	gone := true
 	for _, id := range ids {
 		job := v.Jobs[id]

@@ -94,7 +94,7 @@ func (v *LeaderView) deletedVolume(object model.Object) {
 	delete(v.rates, uid)
 	delete(v.used, uid)
 	delete(v.failures, name)
-	delete(v.stays, name)
+	delete(v.stayReasons, name)
 	v.takeovers.ended(name, true)
 	delete(v.sighted, Key{model.KindVolume, name})
 }

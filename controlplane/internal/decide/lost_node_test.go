@@ -11,13 +11,13 @@ import (
 
 // deletedOnALostNode returns a view with a volume that was unmapped and deleted after its owner, alone on its node, was found
 // dead.
-func deletedOnALostNode(policy model.ReclaimPolicy, is model.Ownership) *decide.LeaderView {
+func deletedOnALostNode(policy model.ReclaimPolicy, ownership model.Ownership) *decide.LeaderView {
 	v := onDevices()
 	deleted := start
 	volume := *v.Volumes["v"]
 	volume.Meta.Version, volume.Meta.DeleteTime = 2, &deleted
 	volume.Spec.ReclaimPolicy = policy
-	volume.Status.CapacityBytes, volume.Status.Ownership = volume.Spec.SizeBytes, is
+	volume.Status.CapacityBytes, volume.Status.Ownership = volume.Spec.SizeBytes, ownership
 	v.Put(&volume)
 	ends(v, 1, start)
 	dead := *v.Gateways["gw-1"]
@@ -31,8 +31,8 @@ func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
 	t.Helper()
 	for range 10 {
 		volume := *v.Volumes["v"]
-		d := v.DecideVolume("v", now)
-		for _, a := range d.Actions {
+		decision := v.DecideVolume("v", now)
+		for _, a := range decision.Actions {
 			switch {
 			case as[*decide.Remove](a) != nil:
 				return true
@@ -46,7 +46,7 @@ func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
 				modifies(a, &volume)
 			}
 		}
-		if len(d.Actions) == 0 {
+		if len(decision.Actions) == 0 {
 			return false
 		}
 		volume.Meta.Version++
@@ -57,7 +57,7 @@ func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
 }
 
 func TestADeletedVolumeWhoseDataIsRetainedGoesThoughItsNodeIsLost(t *testing.T) {
-	for name, is := range map[string]model.Ownership{
+	for name, ownership := range map[string]model.Ownership{
 		"owned":                   {State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7},
 		"opening":                 {State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7},
 		"moving to nobody":        {State: model.Moving, Epoch: 3, Owner: ref(1), Order: 7},
@@ -65,7 +65,7 @@ func TestADeletedVolumeWhoseDataIsRetainedGoesThoughItsNodeIsLost(t *testing.T) 
 		"taken first by that one": {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if v := deletedOnALostNode(model.ReclaimRetain, is); !goes(t, v, start) {
+			if v := deletedOnALostNode(model.ReclaimRetain, ownership); !goes(t, v, start) {
 				t.Errorf("it stays: %+v", v.Volumes["v"].Status)
 			}
 		})
@@ -81,9 +81,9 @@ func TestADeletedVolumeOfALostNodeWaitsForAGatewayThereToDeleteItsDataAndSaysSo(
 	if status.Ownership.State != model.Unowned || status.Ownership.Epoch != 3 {
 		t.Fatalf("%+v", status.Ownership)
 	}
-	told := conditionOf(t, status.Conditions, model.ConditionProgressing)
-	if told.Status != model.ConditionTrue || told.Reason != "NoGateway" || !strings.Contains(told.Message, "no gateway of node node-1") {
-		t.Fatalf("%+v", told)
+	condition := conditionOf(t, status.Conditions, model.ConditionProgressing)
+	if condition.Status != model.ConditionTrue || condition.Reason != "NoGateway" || !strings.Contains(condition.Message, "no gateway of node node-1") {
+		t.Fatalf("%+v", condition)
 	}
 	back := connection(1, "j")
 	back.Version = term + 9
@@ -100,29 +100,29 @@ func TestAVolumeThatNobodyExportsIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(
 	v.Put(&model.Gateway{Meta: model.Meta{Name: "gw-2", UID: "2", Version: 1}, Spec: model.GatewaySpec{Node: "node-1"},
 		Status: model.GatewayStatus{Number: 2, Incarnation: "i", Health: model.GatewayReady}})
 	connected(v, 2, "i")
-	is, _ := next(t, v, start)
-	if is.State != model.Acquiring || is.Next != ref(2) {
-		t.Fatalf("%+v", is)
+	ownership, _ := next(t, v, start)
+	if ownership.State != model.Acquiring || ownership.Next != ref(2) {
+		t.Fatalf("%+v", ownership)
 	}
-	is.Order = 8
-	storeOwnership(v, is)
+	ownership.Order = 8
+	storeOwnership(v, ownership)
 	observed(v, ref(2), model.VolumeFailed, 3, 8) // another process has the lock
-	is, d := next(t, v, start)
-	if is.State != model.Owned {
-		t.Fatalf("%+v", is)
+	ownership, decision := next(t, v, start)
+	if ownership.State != model.Owned {
+		t.Fatalf("%+v", ownership)
 	}
-	d.Actions[0].About().Done(v, start)
-	is.Order = 9
-	storeOwnership(v, is)
-	if is, d := next(t, v, start); is.State != model.Owned || d.Wait == 0 {
-		t.Errorf("it does not wait for whose turn comes again: %+v, wait %v", is, d.Wait)
+	decision.Actions[0].About().Done(v, start)
+	ownership.Order = 9
+	storeOwnership(v, ownership)
+	if ownership, decision := next(t, v, start); ownership.State != model.Owned || decision.Wait == 0 {
+		t.Errorf("it does not wait for whose turn comes again: %+v, wait %v", ownership, decision.Wait)
 	}
 }
 
-func storeOwnership(v *decide.LeaderView, is model.Ownership) {
+func storeOwnership(v *decide.LeaderView, ownership model.Ownership) {
 	volume := *v.Volumes["v"]
 	volume.Meta.Version++
-	volume.Status.Ownership = is
+	volume.Status.Ownership = ownership
 	v.Put(&volume)
 }
 
@@ -133,7 +133,7 @@ func TestAnExportedVolumeOfALostNodeKeepsItsOwner(t *testing.T) {
 	dead := *v.Gateways["gw-1"]
 	dead.Meta.Version, dead.Status.Health = 9, model.GatewayDead
 	v.Put(&dead)
-	if is, d := next(t, v, start); is.State != model.Owned || d.Alarm != decide.AlarmNoOwner {
-		t.Errorf("%+v, alarm %q", is, d.Alarm)
+	if ownership, decision := next(t, v, start); ownership.State != model.Owned || decision.Alarm != decide.AlarmNoOwner {
+		t.Errorf("%+v, alarm %q", ownership, decision.Alarm)
 	}
 }

@@ -30,17 +30,17 @@ func TestAVolumeWhoseMediumFailedIsNotReady(t *testing.T) {
 		"misplaced": {"the file was replaced", false, model.ConditionTrue, model.ConditionTrue, "MediumMisplaced", decide.AlarmUnusable},
 	} {
 		v := served(c.problem, c.notReady)
-		volume, d := *v.Volumes["v"], v.DecideVolume("v", start)
+		volume, decision := *v.Volumes["v"], v.DecideVolume("v", start)
 		var event *decide.Event
-		for _, a := range d.Actions {
+		for _, a := range decision.Actions {
 			if modifies(a, &volume) && a.About().Event != nil {
 				event = a.About().Event
 			}
 		}
 		ready := conditionOf(t, volume.Status.Conditions, model.ConditionReady)
 		degraded := conditionOf(t, volume.Status.Conditions, model.ConditionDegraded)
-		if ready.Status != c.ready || degraded.Status != c.degraded || degraded.Reason != c.reason || d.Alarm != c.alarm {
-			t.Errorf("%s: %+v, %+v, alarm %q", name, ready, degraded, d.Alarm)
+		if ready.Status != c.ready || degraded.Status != c.degraded || degraded.Reason != c.reason || decision.Alarm != c.alarm {
+			t.Errorf("%s: %+v, %+v, alarm %q", name, ready, degraded, decision.Alarm)
 		}
 		if c.problem == "" {
 			continue
@@ -51,7 +51,8 @@ func TestAVolumeWhoseMediumFailedIsNotReady(t *testing.T) {
 	}
 }
 
-// A candidate that cannot open the image leaves the volume with its former owner. The condition names the failure, not the lost owner.
+// A candidate that cannot open the image leaves the volume with its former owner. The condition names the failure, not the lost
+// owner.
 func TestAVolumeOfALostOwnerThatNoGatewayCanOpenNamesTheFailure(t *testing.T) {
 	v := served("", false)
 	connected(v, 1, "later")

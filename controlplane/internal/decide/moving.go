@@ -15,7 +15,7 @@ func (o *owning) move(next model.GatewayRef, reason string) *ChangeOwner {
 // planned makes the move that placement has planned, a few at a time. Placement does not know which gateways reach a pool. If the
 // planned gateway does not, a volume that has to leave goes to another one.
 func (o *owning) planned() Action {
-	delete(o.stays, o.volume.Meta.Name)
+	delete(o.stayReasons, o.volume.Meta.Name)
 	number := o.plan.owners[o.volume.Meta.Name]
 	g, from := o.GatewayByNumber(number), o.GatewayByNumber(o.ownership.Owner.Number)
 	if number == o.ownership.Owner.Number || g == nil || from == nil || leaves(g) {
@@ -25,17 +25,17 @@ func (o *owning) planned() Action {
 		o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
 	next, present := o.connected(number)
 	switch {
-	case present && o.cutOff(g, next) != "":
+	case present && o.poolProblem(g, next) != "":
 		if !leaving {
 			return nil
 		}
 		if next, present = o.alternativeOwner(); !present {
-			o.stay(fmt.Sprintf("gateway %s, which is to own it, %s, and no other gateway can own it now", g.Meta.Name,
-				o.cutOff(g, o.links[number].connection.Ref)))
+			o.recordStayReason(fmt.Sprintf("gateway %s, which is to own it, %s, and no other gateway can own it now", g.Meta.Name,
+				o.poolProblem(g, o.links[number].connection.Ref)))
 			return nil
 		}
 	case leaving && !present:
-		o.stay(fmt.Sprintf("gateway %s, which is to own it, has no stream to the control plane", g.Meta.Name))
+		o.recordStayReason(fmt.Sprintf("gateway %s, which is to own it, has no stream to the control plane", g.Meta.Name))
 		return nil
 	case !present || !o.mayOwn(g, next):
 		return nil
@@ -66,16 +66,16 @@ func (o *owning) planned() Action {
 func (o *owning) alternativeOwner() (model.GatewayRef, bool) {
 	but := []model.GatewayRef{o.ownership.Owner}
 	for _, g := range o.Gateways {
-		if ref, present := o.connected(g.Status.Number); present && (leaves(g) || o.cutOff(g, ref) != "") {
+		if ref, present := o.connected(g.Status.Number); present && (leaves(g) || o.poolProblem(g, ref) != "") {
 			but = append(but, ref)
 		}
 	}
 	return o.candidate(but...)
 }
 
-// stay records why the volume does not leave its owner. The condition of a draining gateway shows it.
-func (o *owning) stay(why string) {
-	o.stays[o.volume.Meta.Name] = why
+// recordStayReason records why the volume does not leave its owner. The condition of a draining gateway shows it.
+func (o *owning) recordStayReason(why string) {
+	o.stayReasons[o.volume.Meta.Name] = why
 	o.decision.wait(StayRetry)
 }
 
@@ -99,7 +99,7 @@ func (o *owning) stepMoving() Action {
 		return o.replaceOwner()
 	}
 	if o.ownership.Next.IsZero() {
-		if o.wanted() {
+		if o.wantsOwner() {
 			return o.change(reasonExported, model.Ownership.CancelMove, nil)
 		}
 		return o.renew() // otherwise it has all the time that it needs

@@ -13,25 +13,25 @@ import (
 func TestAVolumeTellsLateThatItsOwnerHasNoStream(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)
-	told := func(now time.Time) (model.Condition, decide.Decision) {
-		d := v.DecideVolume("v", now)
+	conditionAt := func(now time.Time) (model.Condition, decide.Decision) {
+		decision := v.DecideVolume("v", now)
 		volume := *v.Volumes["v"]
 		volume.Status.Conditions = slices.Clone(volume.Status.Conditions)
-		for _, a := range d.Actions {
+		for _, a := range decision.Actions {
 			modifies(a, &volume)
 		}
 		volume.Meta.Version++
 		v.Put(&volume)
 		at := slices.IndexFunc(volume.Status.Conditions, func(c model.Condition) bool { return c.Type == model.ConditionDegraded })
-		return volume.Status.Conditions[at], d
+		return volume.Status.Conditions[at], decision
 	}
-	told(start)
+	conditionAt(start)
 	ends(v, 1, start)
-	if is, d := told(start.Add(time.Second)); is.Status != model.ConditionFalse || len(d.Actions) != 0 ||
-		d.Wait != decide.NoStreamTold-time.Second {
-		t.Errorf("a second after the stream ended: %v, %d actions, looked at again after %v", is, len(d.Actions), d.Wait)
+	if condition, decision := conditionAt(start.Add(time.Second)); condition.Status != model.ConditionFalse || len(decision.Actions) != 0 ||
+		decision.Wait != decide.NoStreamTold-time.Second {
+		t.Errorf("a second after the stream ended: %v, %d actions, looked at again after %v", condition, len(decision.Actions), decision.Wait)
 	}
-	if is, _ := told(start.Add(decide.NoStreamTold)); is.Status != model.ConditionTrue || is.Reason != "NoStream" {
-		t.Errorf("once it has been gone for long: %v", is)
+	if condition, _ := conditionAt(start.Add(decide.NoStreamTold)); condition.Status != model.ConditionTrue || condition.Reason != "NoStream" {
+		t.Errorf("once it has been gone for long: %v", condition)
 	}
 }

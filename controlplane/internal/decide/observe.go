@@ -29,7 +29,7 @@ func (v *LeaderView) Observe(o model.Observed, now time.Time) {
 	case o.Volume != nil:
 		put(v.reports, o.Volume.UID, o.Volume.Gateway.Number, *o.Volume)
 	case o.Peer != nil:
-		put(v.peers, o.Peer.Peer.Number, o.Peer.Reporter.Number, heard{*o.Peer, o.Version, now})
+		put(v.peers, o.Peer.Peer.Number, o.Peer.Reporter.Number, peerReport{*o.Peer, o.Version, now})
 	case o.Pool != nil:
 		put(v.pools, o.Pool.UID, o.Pool.Gateway.Number, *o.Pool)
 	case o.Load != nil:

@@ -47,8 +47,8 @@ type owning struct {
 
 func (o *owning) local() bool { return o.pool.Spec.Local != nil }
 
-// wanted reports whether the volume should have an owner.
-func (o *owning) wanted() bool {
+// wantsOwner reports whether the volume should have an owner.
+func (o *owning) wantsOwner() bool {
 	return o.target != nil && !o.volume.Meta.Deleting() && o.volume.Status.CapacityBytes > 0 && o.volume.Status.RollBack == nil
 }
 
@@ -73,7 +73,7 @@ func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decisi
 	if o.pool == nil {
 		return
 	}
-	step := o.raise()
+	step := o.adoptLaterState()
 	if step == nil && decision.Alarm == "" {
 		step = o.step()
 		if request := volume.Status.MoveRequest; step == nil && decision.Alarm != "" && request != nil {
@@ -83,14 +83,14 @@ func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decisi
 	if step != nil {
 		if change, changes := step.(*ChangeOwner); changes {
 			o.guardOnClients(change)
-			v.tellWith(change, volume, now)
+			v.setConditions(change, volume, now)
 		}
 		decision.add(step)
 	}
 }
 
-// raise adopts an epoch or order above the stored one: the store was restored from a backup.
-func (o *owning) raise() Action {
+// adoptLaterState adopts an epoch or order above the stored one: the store was restored from a backup.
+func (o *owning) adoptLaterState() Action {
 	var newest model.VolumeReport
 	order := uint64(0)
 	for _, r := range o.reports[o.volume.Meta.UID] {
@@ -168,8 +168,8 @@ func (o *owning) step() Action {
 
 func (o *owning) stepUnowned() Action {
 	switch {
-	case o.wanted():
-		return o.give(reasonExported)
+	case o.wantsOwner():
+		return o.assignOwner(reasonExported)
 	case o.ownership.State == model.Orphaned:
 		return o.change(ReasonUnexported, model.Ownership.Retire, nil)
 	case o.volume.Status.MoveRequest != nil:
@@ -178,8 +178,8 @@ func (o *owning) stepUnowned() Action {
 	return nil
 }
 
-// give assigns the best possible owner. If there is none, it raises an alarm.
-func (o *owning) give(reason string) Action {
+// assignOwner assigns the best possible owner. If there is none, it raises an alarm.
+func (o *owning) assignOwner(reason string) Action {
 	next, ok := o.candidate()
 	if !ok {
 		o.decision.Alarm = AlarmNoOwner
@@ -200,7 +200,7 @@ func (o *owning) stepAcquiring() Action {
 	switch {
 	case known && r.State == model.VolumeLocked:
 		return o.change(reasonLocked, func(from model.Ownership) (model.Ownership, error) { return from.Locked(from.Next) }, nil)
-	case !o.wanted() && o.ownership.Owner.IsZero():
+	case !o.wantsOwner() && o.ownership.Owner.IsZero():
 		return o.change(ReasonUnexported, model.Ownership.Abandon, nil)
 	case known && ends(r.State):
 		return o.giveUp(reasonFailed, r.Reason)
@@ -312,7 +312,7 @@ func (o *owning) replaceOwner() Action {
 	switch {
 	case ok:
 		return o.change(ReasonOwnerDead, func(from model.Ownership) (model.Ownership, error) { return from.Acquire(next) }, event)
-	case o.wanted():
+	case o.wantsOwner():
 		o.decision.Alarm = AlarmNoOwner
 	case !o.anyCandidate(): // its node may be lost permanently, which must not prevent the volume's deletion
 		return o.change(ReasonOwnerDead, model.Ownership.LoseOwner, event)
@@ -338,7 +338,7 @@ func (o *owning) stepOwned() Action {
 	if a := o.renew(); a != nil {
 		return a
 	}
-	if !o.wanted() {
+	if !o.wantsOwner() {
 		return o.change(ReasonUnexported, func(from model.Ownership) (model.Ownership, error) {
 			return from.Move(model.GatewayRef{})
 		}, nil)

@@ -23,10 +23,10 @@ func (a *ChangeOwner) Owning(volume *model.Volume) (model.Ownership, error) {
 	return next, nil
 }
 
-// tellWith stores the conditions that follow from a change of ownership with that change. Stored separately they would double the
-// writes, and delay those that hosts wait for. Conditions about the volume's image, and those that cause an event, are left to a
-// separate decision.
-func (v *LeaderView) tellWith(change *ChangeOwner, volume *model.Volume, now time.Time) {
+// setConditions stores the conditions that follow from a change of ownership with that change. Stored separately they would double
+// the writes, and delay those that hosts wait for. Conditions about the volume's image, and those that cause an event, are left to
+// a separate decision.
+func (v *LeaderView) setConditions(change *ChangeOwner, volume *model.Volume, now time.Time) {
 	if len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
 		return
 	}

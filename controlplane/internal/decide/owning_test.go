@@ -13,12 +13,12 @@ func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)
 	connected(v, 1, "j") // the owner was restarted
-	d := v.DecideVolume("v", start)
-	if len(d.Actions) != 1 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
-		t.Fatalf("%+v", d.Actions)
+	decision := v.DecideVolume("v", start)
+	if len(decision.Actions) != 1 || as[*decide.ChangeOwner](decision.Actions[0]) == nil {
+		t.Fatalf("%+v", decision.Actions)
 	}
 	volume := *v.Volumes["v"]
-	next, err := as[*decide.ChangeOwner](d.Actions[0]).Owning(&volume)
+	next, err := as[*decide.ChangeOwner](decision.Actions[0]).Owning(&volume)
 	if err != nil || next.State != model.Acquiring {
 		t.Fatalf("%+v, %v", next, err)
 	}
@@ -34,8 +34,8 @@ func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.
 	next.Order, next.Since = 8, start
 	volume.Status.Ownership, volume.Meta.Version = next, 2
 	v.Put(&volume)
-	if d := v.DecideVolume("v", start); len(d.Actions) != 0 {
-		t.Errorf("a write more: %+v", d.Actions[0])
+	if decision := v.DecideVolume("v", start); len(decision.Actions) != 0 {
+		t.Errorf("a write more: %+v", decision.Actions[0])
 	}
 }
 
@@ -45,12 +45,12 @@ func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing
 	exported(v, model.Ownership{State: model.Unowned}, false)
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 2}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 2 << 20},
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: model.Ownership{State: model.Unowned}}})
-	d := v.DecideVolume("v", start)
+	decision := v.DecideVolume("v", start)
 	volume := *v.Volumes["v"]
-	if len(d.Actions) != 1 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
-		t.Fatalf("%+v", d.Actions)
+	if len(decision.Actions) != 1 || as[*decide.ChangeOwner](decision.Actions[0]) == nil {
+		t.Fatalf("%+v", decision.Actions)
 	}
-	if _, err := as[*decide.ChangeOwner](d.Actions[0]).Owning(&volume); err != nil || len(volume.Status.Conditions) != 0 {
+	if _, err := as[*decide.ChangeOwner](decision.Actions[0]).Owning(&volume); err != nil || len(volume.Status.Conditions) != 0 {
 		t.Fatalf("%+v, %v", volume.Status.Conditions, err)
 	}
 }
@@ -65,11 +65,11 @@ func TestAMoveThatIsDecidedOnByCountingOthersSaysSo(t *testing.T) {
 	v.Put(&g)
 	v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: []uint32{1, 2}, Redundant: true}},
 		Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 2}}})
-	d := v.DecideVolume("v", start)
-	if len(d.Actions) == 0 {
+	decision := v.DecideVolume("v", start)
+	if len(decision.Actions) == 0 {
 		t.Fatal("the volume stays on a gateway that drains")
 	}
-	if own := as[*decide.ChangeOwner](d.Actions[0]); own == nil || own.Reason != "Drain" || !own.Counted {
+	if own := as[*decide.ChangeOwner](decision.Actions[0]); own == nil || own.Reason != "Drain" || !own.Counted {
 		t.Errorf("%+v", own)
 	}
 }

@@ -16,9 +16,9 @@ const (
 	reasonImageMissing = "ImageMissing"
 )
 
-// inDoubt returns why a pool may be other storage than before, from gateways with a stream; empty: one of them has identified it,
-// or none has reported. Nothing is created or deleted in such a pool.
-func (v *LeaderView) inDoubt(pool *model.StoragePool) string {
+// identityProblem returns why a pool may be other storage than before, from gateways with a stream; empty: one of them has
+// identified it, or none has reported. Nothing is created or deleted in such a pool.
+func (v *LeaderView) identityProblem(pool *model.StoragePool) string {
 	if pool == nil {
 		return ""
 	}
@@ -56,7 +56,7 @@ func (v *LeaderView) unopenable(volume *model.Volume) (reason, message string) {
 	if pool == nil || volume.Status.CapacityBytes == 0 {
 		return "", ""
 	}
-	if doubt := v.inDoubt(pool); doubt != "" {
+	if doubt := v.identityProblem(pool); doubt != "" {
 		return reasonUnidentified, doubt
 	}
 	ownership := volume.Status.Ownership

@@ -40,11 +40,11 @@ func decidedPool(v *decide.LeaderView, now time.Time) *model.StoragePool {
 
 // decidedVolume applies the decision on the volume, without assigning its jobs.
 func decidedVolume(v *decide.LeaderView, name string) (*model.Volume, []*model.Job) {
-	volume, d := *v.Volumes[name], v.DecideVolume(name, start)
-	for _, a := range d.Actions {
+	volume, decision := *v.Volumes[name], v.DecideVolume(name, start)
+	for _, a := range decision.Actions {
 		modifies(a, &volume)
 	}
-	return &volume, jobsOf(d)
+	return &volume, jobsOf(decision)
 }
 
 func TestInAPoolThatIsNotIdentifiedNothingIsCreatedOrDeletedAndNothingIsReady(t *testing.T) {
@@ -81,7 +81,7 @@ func TestInAPoolThatIsNotIdentifiedNothingIsCreatedOrDeletedAndNothingIsReady(t 
 	}
 }
 
-func TestAnotherMarkerIsTakenUpOnceAReplacementWasConfirmed(t *testing.T) {
+func TestAnotherMarkerIsAdoptedAfterAConfirmedReplacement(t *testing.T) {
 	v := inDirectory()
 	marker := func(id string, adoptions uint32) string {
 		reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, Marker: id, Adoptions: adoptions})

@@ -7,12 +7,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-func TestALostEpochIsTakenUpFromWhomItCanBeTrueOf(t *testing.T) {
+func TestALostEpochIsAdoptedOnlyFromAPlausibleReport(t *testing.T) {
 	owned := model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 	for name, c := range map[string]struct {
-		is         model.Ownership
-		rbd        bool
-		told, want uint64
+		ownership      model.Ownership
+		rbd            bool
+		reported, want uint64
 	}{
 		"of a node that hasn't the data":       {owned, false, 9, 3},
 		"one that nobody can have given":       {owned, true, math.MaxUint64, 3},
@@ -22,21 +22,21 @@ func TestALostEpochIsTakenUpFromWhomItCanBeTrueOf(t *testing.T) {
 		"one up to a floor above that time":    {owned.Restored(1 << 60), true, 1 << 60, 1 << 60},
 	} {
 		v := known(2)
-		exported(v, c.is, c.rbd)
-		observed(v, ref(2), model.VolumeServing, c.told, 20)
+		exported(v, c.ownership, c.rbd)
+		observed(v, ref(2), model.VolumeServing, c.reported, 20)
 		if got, _ := next(t, v, start); got.State != model.Owned || got.Epoch != c.want {
 			t.Errorf("%s: %s in epoch %d, wanted %d", name, got.State, got.Epoch, c.want)
 		}
 	}
 }
 
-func TestAnOrderThatNobodyCanHaveGivenIsNotTakenUp(t *testing.T) {
-	for told, want := range map[uint64]uint64{20: 20, math.MaxUint64: 7} {
+func TestAnImpossibleOrderIsNotAdopted(t *testing.T) {
+	for reported, want := range map[uint64]uint64{20: 20, math.MaxUint64: 7} {
 		v := known(2)
 		exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, true)
-		observed(v, ref(2), model.VolumeFenced, 3, told)
+		observed(v, ref(2), model.VolumeFenced, 3, reported)
 		if got, _ := next(t, v, start); got.Order != want {
-			t.Errorf("told of order %d: the volume has %d, wanted %d", told, got.Order, want)
+			t.Errorf("told of order %d: the volume has %d, wanted %d", reported, got.Order, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ const (
 	reasonRollBackFailed = "RollBackFailed"
 )
 
-const askAgain = "; then ask again: sluicectl volume move"
+const askAgainHint = "; then ask again: sluicectl volume move"
 
 // carryOut makes the move that a user requested, or ends the request with the reason why it cannot.
 func (o *owning) carryOut(request *model.MoveRequest) Action {
@@ -50,15 +50,15 @@ func (o *owning) destination(number uint32) (next model.GatewayRef, refusal stri
 	}
 	name := g.Meta.Name
 	if leaves(g) {
-		return next, fmt.Sprintf("gateway %s is cordoned or drained: sluicectl gateway undrain %s%s", name, name, askAgain)
+		return next, fmt.Sprintf("gateway %s is cordoned or drained: sluicectl gateway undrain %s%s", name, name, askAgainHint)
 	}
 	next, present := o.connected(number)
 	if !present {
 		return next, fmt.Sprintf("gateway %s has no stream to the control plane. See why: sluicectl gateway describe %s%s",
-			name, name, askAgain)
+			name, name, askAgainHint)
 	}
 	if obstacle := o.obstacle(g, next); obstacle != "" {
-		return next, fmt.Sprintf("gateway %s %s: name another one, or let it come to that%s", name, obstacle, askAgain)
+		return next, fmt.Sprintf("gateway %s %s: name another one, or let it come to that%s", name, obstacle, askAgainHint)
 	}
 	return next, ""
 }
@@ -119,7 +119,7 @@ func (a *ChangeOwner) follow(status *model.VolumeStatus, next model.Ownership, e
 		if next.Owner.Number != move.To {
 			status.Refusal = &model.Refusal{Reason: reasonMoveFailed, Message: fmt.Sprintf(
 				"gateway %s was to own the volume, and gateway %s does: %s%s", a.gatewayName(move.To), a.gatewayName(next.Owner.Number),
-				cmp.Or(move.Trouble, "it was given to that one meanwhile"), askAgain)}
+				cmp.Or(move.Trouble, "it was given to that one meanwhile"), askAgainHint)}
 		}
 	case model.Unowned:
 		status.Move = nil

@@ -11,7 +11,7 @@ func TestAMoveWithoutAGatewayGoesToAnotherThanTheOwner(t *testing.T) {
 	exported(v, atOne, true)
 	requested(v, 0)
 	settle(t, v, start)
-	if is := v.Volumes["v"].Status.Ownership; is.State != model.Moving || is.Next != ref(2) {
-		t.Errorf("%+v", is)
+	if ownership := v.Volumes["v"].Status.Ownership; ownership.State != model.Moving || ownership.Next != ref(2) {
+		t.Errorf("%+v", ownership)
 	}
 }

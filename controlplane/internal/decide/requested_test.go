@@ -22,8 +22,8 @@ func requested(v *decide.LeaderView, gateway uint32) {
 func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 	t.Helper()
 	for range 10 {
-		d := v.DecideVolume("v", now)
-		if len(d.Actions) == 0 {
+		decision := v.DecideVolume("v", now)
+		if len(decision.Actions) == 0 {
 			for _, c := range v.Volumes["v"].Status.Conditions {
 				if c.Type == model.ConditionProgressing {
 					return c
@@ -31,17 +31,17 @@ func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 			}
 			t.Fatal("nothing is told")
 		}
-		for _, a := range d.Actions {
+		for _, a := range decision.Actions {
 			volume := *v.Volumes["v"]
 			volume.Status.Conditions = append([]model.Condition(nil), volume.Status.Conditions...)
 			volume.Meta.Version++
 			if as[*decide.ChangeOwner](a) != nil {
-				is, err := as[*decide.ChangeOwner](a).Owning(&volume)
+				ownership, err := as[*decide.ChangeOwner](a).Owning(&volume)
 				if err != nil {
 					t.Fatal(err)
 				}
-				is.Order, is.Since = volume.Status.Ownership.Order+1, now
-				volume.Status.Ownership = is
+				ownership.Order, ownership.Since = volume.Status.Ownership.Order+1, now
+				volume.Status.Ownership = ownership
 			} else if !modifies(a, &volume) {
 				continue
 			}
@@ -57,7 +57,7 @@ func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 
 var atOne = model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 
-func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
+func TestARefusedMoveIsReportedWithARemedyUntilTheNextRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*decide.LeaderView)
 		to      uint32
@@ -80,16 +80,16 @@ func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
 			recorded(v, ref(3), 1, model.RadosClient{Client: "c3"})
 			c.happens(v)
 			requested(v, c.to)
-			told := settle(t, v, start)
-			if told.Status != model.ConditionFalse || told.Reason != "MoveRefused" || !strings.Contains(told.Message, c.says) {
-				t.Errorf("%+v", told)
+			condition := settle(t, v, start)
+			if condition.Status != model.ConditionFalse || condition.Reason != "MoveRefused" || !strings.Contains(condition.Message, c.says) {
+				t.Errorf("%+v", condition)
 			}
 			if v.Volumes["v"].Status.MoveRequest != nil || v.Volumes["v"].Status.Ownership != atOne {
 				t.Errorf("%+v", v.Volumes["v"].Status)
 			}
 			requested(v, 1) // gateway 1 owns it already: this is no problem
-			if told := settle(t, v, start); told.Reason != "Settled" || told.Message != "" {
-				t.Errorf("after the next request: %+v", told)
+			if condition := settle(t, v, start); condition.Reason != "Settled" || condition.Message != "" {
+				t.Errorf("after the next request: %+v", condition)
 			}
 		})
 	}
@@ -99,18 +99,18 @@ func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
 	v := known(2)
 	exported(v, atOne, true)
 	requested(v, 2)
-	if told := settle(t, v, start); told.Status != model.ConditionTrue || told.Reason != "Moving" {
-		t.Fatalf("%+v", told)
+	if condition := settle(t, v, start); condition.Status != model.ConditionTrue || condition.Reason != "Moving" {
+		t.Fatalf("%+v", condition)
 	}
-	is := v.Volumes["v"].Status.Ownership
-	observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
-	if told := settle(t, v, start); told.Reason != "Opening" {
-		t.Fatalf("%+v", told)
+	ownership := v.Volumes["v"].Status.Ownership
+	observed(v, ref(1), model.VolumeReleased, ownership.Epoch, ownership.Order)
+	if condition := settle(t, v, start); condition.Reason != "Opening" {
+		t.Fatalf("%+v", condition)
 	}
-	is = v.Volumes["v"].Status.Ownership
-	observed(v, ref(2), model.VolumeServing, is.Epoch, is.Order)
-	if told := settle(t, v, start); told.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
-		t.Fatalf("%+v, %+v", told, v.Volumes["v"].Status)
+	ownership = v.Volumes["v"].Status.Ownership
+	observed(v, ref(2), model.VolumeServing, ownership.Epoch, ownership.Order)
+	if condition := settle(t, v, start); condition.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
+		t.Fatalf("%+v, %+v", condition, v.Volumes["v"].Status)
 	}
 }
 
@@ -130,21 +130,21 @@ func TestRebalancingLeavesAVolumeWhereItWasAskedToBe(t *testing.T) {
 			requested(v, asked)
 			settle(t, v, start)
 			if moves {
-				is := v.Volumes["v"].Status.Ownership
-				observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
+				ownership := v.Volumes["v"].Status.Ownership
+				observed(v, ref(1), model.VolumeReleased, ownership.Epoch, ownership.Order)
 				settle(t, v, start)
-				is = v.Volumes["v"].Status.Ownership
-				observed(v, ref(2), model.VolumeServing, is.Epoch, is.Order)
+				ownership = v.Volumes["v"].Status.Ownership
+				observed(v, ref(2), model.VolumeServing, ownership.Epoch, ownership.Order)
 			}
 			for _, now := range []time.Time{start, start.Add(decide.RequestedMoveHolds - 1)} {
 				settle(t, v, now)
-				if is := v.Volumes["v"].Status.Ownership; is.State != model.Owned || is.Owner != ref(asked) {
-					t.Errorf("%v after the request: %+v", now.Sub(start), is)
+				if ownership := v.Volumes["v"].Status.Ownership; ownership.State != model.Owned || ownership.Owner != ref(asked) {
+					t.Errorf("%v after the request: %+v", now.Sub(start), ownership)
 				}
 			}
 			settle(t, v, start.Add(decide.RequestedMoveHolds))
-			if is := v.Volumes["v"].Status.Ownership; is.State != model.Moving || is.Next != ref(other) {
-				t.Errorf("once the request is an hour old: %+v", is)
+			if ownership := v.Volumes["v"].Status.Ownership; ownership.State != model.Moving || ownership.Next != ref(other) {
+				t.Errorf("once the request is an hour old: %+v", ownership)
 			}
 		})
 	}
@@ -160,40 +160,40 @@ func TestARequestedMoveEndsWhereItWasAskedForThoughItsOwnerHadToBeShutOut(t *tes
 	v.Put(&target)
 	recorded(v, ref(3), 1, model.RadosClient{Client: "c3"})
 	requested(v, 3)
-	if told := settle(t, v, start); told.Reason != "Moving" {
-		t.Fatalf("%+v", told)
+	if condition := settle(t, v, start); condition.Reason != "Moving" {
+		t.Fatalf("%+v", condition)
 	}
 	late := start.Add(decide.MoveTimeout)
 	settle(t, v, late)
-	if is := v.Volumes["v"].Status.Ownership; is.State != model.Fencing {
-		t.Fatalf("%+v", is)
+	if ownership := v.Volumes["v"].Status.Ownership; ownership.State != model.Fencing {
+		t.Fatalf("%+v", ownership)
 	}
 	recorded(v, ref(1), 2, fenced)
-	if told := settle(t, v, late); told.Reason != "Opening" {
-		t.Fatalf("%+v", told)
+	if condition := settle(t, v, late); condition.Reason != "Opening" {
+		t.Fatalf("%+v", condition)
 	}
-	if is := v.Volumes["v"].Status.Ownership; is.Owner != ref(3) {
-		t.Errorf("%+v", is)
+	if ownership := v.Volumes["v"].Status.Ownership; ownership.Owner != ref(3) {
+		t.Errorf("%+v", ownership)
 	}
 }
 
-func TestAMoveThatIsGivenUpOnTheWayIsToldWithItsTrouble(t *testing.T) {
+func TestAnAbandonedMoveIsReportedWithItsReason(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(v *decide.LeaderView, is model.Ownership)
+		happens func(v *decide.LeaderView, ownership model.Ownership)
 		rbd     bool
 		at      time.Time
 		says    string
 	}{
 		"its gateway is gone": {func(v *decide.LeaderView, _ model.Ownership) { ends(v, 2, start) }, true, start,
 			"the next owner, is gone"},
-		"its gateway cannot open it": {func(v *decide.LeaderView, is model.Ownership) {
-			observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
+		"its gateway cannot open it": {func(v *decide.LeaderView, ownership model.Ownership) {
+			observed(v, ref(1), model.VolumeReleased, ownership.Epoch, ownership.Order)
 			settle(t, v, start)
-			is = v.Volumes["v"].Status.Ownership
-			observed(v, ref(2), model.VolumeFailed, is.Epoch, is.Order)
+			ownership = v.Volumes["v"].Status.Ownership
+			observed(v, ref(2), model.VolumeFailed, ownership.Epoch, ownership.Order)
 			settle(t, v, start)
-			is = v.Volumes["v"].Status.Ownership
-			observed(v, ref(1), model.VolumeServing, is.Epoch, is.Order)
+			ownership = v.Volumes["v"].Status.Ownership
+			observed(v, ref(1), model.VolumeServing, ownership.Epoch, ownership.Order)
 		}, true, start, "gateway gw-2 could not open the volume"},
 		"the owner does not let go": {func(*decide.LeaderView, model.Ownership) {}, false,
 			start.Add(decide.MoveTimeout), "gateway gw-1 did not release the volume within"},
@@ -207,14 +207,14 @@ func TestAMoveThatIsGivenUpOnTheWayIsToldWithItsTrouble(t *testing.T) {
 				v.Put(&g)
 			}
 			requested(v, 2)
-			if told := settle(t, v, start); told.Reason != "Moving" {
-				t.Fatalf("%+v", told)
+			if condition := settle(t, v, start); condition.Reason != "Moving" {
+				t.Fatalf("%+v", condition)
 			}
 			c.happens(v, v.Volumes["v"].Status.Ownership)
-			told := settle(t, v, c.at)
-			if told.Status != model.ConditionFalse || told.Reason != "MoveFailed" || !strings.Contains(told.Message, c.says) ||
-				!strings.Contains(told.Message, "gateway gw-2 was to own the volume, and gateway gw-1 does") {
-				t.Errorf("%+v", told)
+			condition := settle(t, v, c.at)
+			if condition.Status != model.ConditionFalse || condition.Reason != "MoveFailed" || !strings.Contains(condition.Message, c.says) ||
+				!strings.Contains(condition.Message, "gateway gw-2 was to own the volume, and gateway gw-1 does") {
+				t.Errorf("%+v", condition)
 			}
 		})
 	}

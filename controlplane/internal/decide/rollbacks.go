@@ -15,7 +15,7 @@ func (v *LeaderView) rollBack(volume *model.Volume, pool *model.StoragePool, now
 	if volume.Status.Ownership.State != model.Unowned {
 		return progress{reason: "Releasing", message: "its owner has yet to release it"}
 	}
-	p := v.pursue(decision, volume, pool, model.Job{ID: jobID(volume.Meta.UID, "rollback"), Action: model.JobRollBackImage,
+	p := v.runJob(decision, volume, pool, model.Job{ID: jobID(volume.Meta.UID, "rollback"), Action: model.JobRollBackImage,
 		Location: model.VolumeLocation(volume), SnapshotLocation: model.SnapshotLocation(snapshot)}, anyone, now)
 	switch {
 	case p.done != nil:

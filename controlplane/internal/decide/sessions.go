@@ -19,12 +19,12 @@ const (
 // sessionID identifies a session among the present ones.
 type sessionID struct{ gateway, tsih uint32 }
 
-// seen is a session as the leader knows it.
-type seen struct {
+// knownSession is a session as the leader knows it.
+type knownSession struct {
 	*model.Session
-	// heard is when the leader first received a report of it, and asked when it was asked to log out, by the leader's clock;
-	// zero: not.
-	heard, asked time.Time
+	// firstReported is when the leader first received a report of it, and asked when it was asked to log out, by the leader's
+	// clock; zero: not.
+	firstReported, asked time.Time
 }
 
 // pair is an initiator and a target, by their iSCSI names.
@@ -48,17 +48,17 @@ func (m moves) due() time.Time {
 
 // sessions are the sessions of all gateways, from their reports.
 type sessions struct {
-	hosts   map[string]map[sessionID]*seen // by uid
-	targets map[string]map[sessionID]*seen // by IQN
-	all     map[sessionID]*seen
+	hosts   map[string]map[sessionID]*knownSession // by uid
+	targets map[string]map[sessionID]*knownSession // by IQN
+	all     map[sessionID]*knownSession
 	// moved has the requests to move for each pair. recent has the times of all requests within RebalanceWindow.
 	moved  map[pair]moves
 	recent []time.Time
 }
 
 func newSessions() sessions {
-	return sessions{hosts: map[string]map[sessionID]*seen{}, targets: map[string]map[sessionID]*seen{},
-		all: map[sessionID]*seen{}, moved: map[pair]moves{}}
+	return sessions{hosts: map[string]map[sessionID]*knownSession{}, targets: map[string]map[sessionID]*knownSession{},
+		all: map[sessionID]*knownSession{}, moved: map[pair]moves{}}
 }
 
 // ResetSessions removes all sessions; the present ones follow.
@@ -72,12 +72,12 @@ func (v *LeaderView) ResetSessions() {
 // changed.
 func (v *LeaderView) PutSession(s *model.Session, now time.Time) bool {
 	id := sessionID{s.GatewayNumber, s.TSIH}
-	entry := &seen{Session: s, heard: now}
+	entry := &knownSession{Session: s, firstReported: now}
 	before := v.sessions.all[id]
 	if before != nil {
 		v.EndSession(before.Session)
 		if s.Same(before.Session) {
-			entry.heard, entry.asked = before.heard, before.asked
+			entry.firstReported, entry.asked = before.firstReported, before.asked
 		}
 	}
 	v.sessions.all[id] = entry
@@ -112,7 +112,7 @@ func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
 	if host == nil {
 		return decision
 	}
-	var living []*seen
+	var living []*knownSession
 	for _, s := range v.sessions.hosts[host.Meta.UID] {
 		g := v.GatewayByNumber(s.GatewayNumber)
 		if _, present := v.connected(s.GatewayNumber); present || g != nil && v.Standing(g.Ref()) != Gone {
@@ -134,12 +134,12 @@ func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
 
 // surplusSessions returns the newest sessions beyond a limit that must now be asked to log out, and when others may have to. The
 // oldest sessions stay. A session that was already asked is not asked again.
-func surplusSessions(all []*seen, limit int, now time.Time) (surplus []*seen, wait time.Duration) {
-	slices.SortFunc(all, func(a, b *seen) int {
+func surplusSessions(all []*knownSession, limit int, now time.Time) (surplus []*knownSession, wait time.Duration) {
+	slices.SortFunc(all, func(a, b *knownSession) int {
 		return cmp.Or(a.LoginTime.Compare(b.LoginTime), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))
 	})
 	for _, s := range all[min(limit, len(all)):] {
-		left := SessionGrace - now.Sub(s.heard)
+		left := SessionGrace - now.Sub(s.firstReported)
 		switch {
 		case !s.asked.IsZero():
 		case left <= 0:
@@ -152,7 +152,7 @@ func surplusSessions(all []*seen, limit int, now time.Time) (surplus []*seen, wa
 }
 
 // evict asks a session to log out. Its events are about the object.
-func (v *LeaderView) evict(object model.Object, s *seen, reason string) *Evict {
+func (v *LeaderView) evict(object model.Object, s *knownSession, reason string) *Evict {
 	a := &Evict{Subject: about(object), Session: s.Session, Reason: reason}
 	a.Done = func(view *LeaderView, now time.Time) {
 		known := view.sessions.all[sessionID{s.GatewayNumber, s.TSIH}]
@@ -245,17 +245,17 @@ func (v *LeaderView) rebalanceBudget(now time.Time, decision *Decision) int {
 
 // placed is a session of a target, and whether its portal is shown to its host.
 type placed struct {
-	*seen
+	*knownSession
 	listed bool
 }
 
 // misplaced returns the sessions to be asked now: for each initiator one session that is at no listed portal. Another session
 // must be at a listed portal and not about to leave, none may be moving, and the previous one must have had time to return.
-func misplaced(all []placed, moved map[pair]moves, now time.Time, decision *Decision) []*seen {
+func misplaced(all []placed, moved map[pair]moves, now time.Time, decision *Decision) []*knownSession {
 	slices.SortFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))
 	})
-	var ask []*seen
+	var ask []*knownSession
 	for from := 0; from < len(all); {
 		to := from + 1
 		for to < len(all) && all[to].Initiator == all[from].Initiator {
@@ -273,7 +273,7 @@ func misplaced(all []placed, moved map[pair]moves, now time.Time, decision *Deci
 			decision.wait(before.due().Sub(now))
 			continue
 		}
-		ask = append(ask, ofOne[leaves].seen)
+		ask = append(ask, ofOne[leaves].knownSession)
 	}
 	return ask
 }

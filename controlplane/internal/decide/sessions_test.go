@@ -49,9 +49,9 @@ func logsIn(v *decide.LeaderView, gateway, tsih uint32, second int) {
 }
 
 // asked returns the sessions that a decision asks to log out, as gateway/TSIH.
-func asked(d decide.Decision) []string {
+func asked(decision decide.Decision) []string {
 	var all []string
-	for _, a := range d.Actions {
+	for _, a := range decision.Actions {
 		if as[*decide.Evict](a) != nil {
 			all = append(all, fmt.Sprintf("%d/%d", as[*decide.Evict](a).Session.GatewayNumber, as[*decide.Evict](a).Session.TSIH))
 		}
@@ -59,8 +59,8 @@ func asked(d decide.Decision) []string {
 	return all
 }
 
-func done(v *decide.LeaderView, d decide.Decision, now time.Time) {
-	for _, a := range d.Actions {
+func done(v *decide.LeaderView, decision decide.Decision, now time.Time) {
+	for _, a := range decision.Actions {
 		if as[*decide.Evict](a) != nil {
 			a.About().Done(v, now)
 		}
@@ -117,14 +117,14 @@ func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := hosted(c.limit, 1, 2, 3)
 			c.happens(v)
-			d := v.DecideHost("web", c.now)
-			if got := asked(d); !slices.Equal(got, c.want) {
+			decision := v.DecideHost("web", c.now)
+			if got := asked(decision); !slices.Equal(got, c.want) {
 				t.Errorf("asked: %v, want %v", got, c.want)
 			}
-			if again := d.Wait > 0; again != c.again {
-				t.Errorf("looks again after %v", d.Wait)
+			if again := decision.Wait > 0; again != c.again {
+				t.Errorf("looks again after %v", decision.Wait)
 			}
-			done(v, d, c.now)
+			done(v, decision, c.now)
 			if got := asked(v.DecideHost("web", c.now)); len(got) != 0 {
 				t.Errorf("asked again: %v", got)
 			}
@@ -132,15 +132,15 @@ func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 	}
 }
 
-func TestWhoIsBeyondTheLimitIsToldByHostInitiatorAndLimit(t *testing.T) {
+func TestASessionAboveTheLimitIsReportedWithHostInitiatorAndLimit(t *testing.T) {
 	v := hosted(1, 1, 2, 3)
 	logsIn(v, 1, 1, 0)
 	logsIn(v, 2, 2, 1)
-	d := v.DecideHost("web", start.Add(time.Minute))
-	if len(d.Actions) != 1 || d.Actions[0].About().Event == nil {
-		t.Fatalf("%+v", d)
+	decision := v.DecideHost("web", start.Add(time.Minute))
+	if len(decision.Actions) != 1 || decision.Actions[0].About().Event == nil {
+		t.Fatalf("%+v", decision)
 	}
-	message := d.Actions[0].About().Event.Message
+	message := decision.Actions[0].About().Event.Message
 	for _, word := range []string{"host web", initiator, "may have 1", "gw-2"} {
 		if !strings.Contains(message, word) {
 			t.Errorf("%q does not name %q", message, word)
@@ -221,15 +221,15 @@ func TestTheNextSessionOfAnInitiatorMovesOnceTheFirstHasHadTimeToComeBack(t *tes
 		t.Errorf("asked while the first is on its way: %v", got)
 	}
 	v.EndSession(&model.Session{GatewayNumber: 1, TSIH: 1})
-	d := v.DecideTarget("t", start)
-	if got := asked(d); len(got) != 0 || d.Wait <= 0 || d.Wait > decide.RebalancePause {
-		t.Errorf("asked at once: %v, again after %v", got, d.Wait)
+	decision := v.DecideTarget("t", start)
+	if got := asked(decision); len(got) != 0 || decision.Wait <= 0 || decision.Wait > decide.RebalancePause {
+		t.Errorf("asked at once: %v, again after %v", got, decision.Wait)
 	}
-	d = v.DecideTarget("t", start.Add(decide.RebalancePause))
-	if got := asked(d); !slices.Equal(got, []string{"1/3"}) {
+	decision = v.DecideTarget("t", start.Add(decide.RebalancePause))
+	if got := asked(decision); !slices.Equal(got, []string{"1/3"}) {
 		t.Errorf("asked later: %v", got)
 	}
-	done(v, d, start.Add(decide.RebalancePause))
+	done(v, decision, start.Add(decide.RebalancePause))
 	v.EndSession(&model.Session{GatewayNumber: 1, TSIH: 3})
 	logsIn(v, 1, 4, 6) // the session returned to its previous portal
 	if got := asked(v.DecideTarget("t", start.Add(2*decide.RebalancePause))); len(got) != 0 {
@@ -249,11 +249,11 @@ func TestSessionsMoveNoFasterThanTheBound(t *testing.T) {
 	targetNow(v)
 	for second := range 3 {
 		now := start.Add(time.Duration(second) * decide.RebalanceWindow)
-		d := v.DecideTarget("t", now)
-		if got := len(asked(d)); got != decide.MaxRebalanced {
+		decision := v.DecideTarget("t", now)
+		if got := len(asked(decision)); got != decide.MaxRebalanced {
 			t.Fatalf("%d are asked in second %d", got, second)
 		}
-		done(v, d, now)
+		done(v, decision, now)
 		if got := len(asked(v.DecideTarget("t", now))); got != 0 {
 			t.Errorf("%d more are asked in second %d", got, second)
 		}
@@ -269,8 +269,8 @@ func TestAGatewayLeavesAPathSetOnceNoSessionIsOnItOrNoneWantsToMove(t *testing.T
 	if !slices.Equal(target.Status.PathSet, []uint32{1, 2, 3}) {
 		t.Fatalf("path set %v while a session is on gateway 1", target.Status.PathSet)
 	}
-	if d := v.DecideTarget("t", start); d.Wait != decide.LeaveTimeout {
-		t.Errorf("it is looked at again after %v", d.Wait)
+	if decision := v.DecideTarget("t", start); decision.Wait != decide.LeaveTimeout {
+		t.Errorf("it is looked at again after %v", decision.Wait)
 	}
 	late := *target
 	carriedOut(v, &late, v.DecideTarget("t", start.Add(decide.LeaveTimeout)))

@@ -22,7 +22,7 @@ func (v *LeaderView) DecideSnapshot(name string, now time.Time) Decision {
 	var p progress
 	switch {
 	case len(snapshot.Status.Held) > 0:
-		p = held(snapshot.Status.Held)
+		p = heldProgress(snapshot.Status.Held)
 	case snapshot.Meta.Deleting():
 		if p = v.deleteSnapshot(snapshot, volume, pool, now, &decision); p.done != nil {
 			return decision
@@ -55,7 +55,7 @@ func (v *LeaderView) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume
 		VolumeUID: volume.Meta.UID, Location: model.VolumeLocation(volume),
 		SnapshotLocation: model.SnapshotLocation(snapshot), SizeBytes: volume.Status.CapacityBytes}
 	// If there is an owner only the owner may take the snapshot, because it is consistent only between the owner's commands.
-	p := v.pursue(decision, snapshot, pool, job, whom{preferred: ownership.Owner.Number, only: ownership.State == model.Owned}, now)
+	p := v.runJob(decision, snapshot, pool, job, gatewayChoice{preferred: ownership.Owner.Number, only: ownership.State == model.Owned}, now)
 	if p.done != nil {
 		// While a volume grows, its image may already be larger than the capacity. A volume made from the snapshot must be large
 		// enough for it.
@@ -88,7 +88,7 @@ func (v *LeaderView) deleteSnapshot(snapshot *model.Snapshot, volume *model.Volu
 	deletion := model.Job{ID: jobID(snapshot.Meta.UID, "delete"), Action: model.JobDeleteSnapshotImage,
 		PoolUID: pool.Meta.UID, VolumeUID: volume.Meta.UID, Location: model.VolumeLocation(volume),
 		SnapshotLocation: model.SnapshotLocation(snapshot)}
-	if !v.callOff(decision, snapshot, deletion, jobID(snapshot.Meta.UID, "snapshot")) {
+	if !v.cancelJobs(decision, snapshot, deletion, jobID(snapshot.Meta.UID, "snapshot")) {
 		return progress{reason: reasonJobRuns, message: "what was begun is called off"}
 	}
 	if r := volume.Status.RollBack; r != nil && r.Snapshot == snapshot.Meta.UID {
@@ -98,7 +98,7 @@ func (v *LeaderView) deleteSnapshot(snapshot *model.Snapshot, volume *model.Volu
 		decision.add(remove)
 		return progress{done: &model.Job{}}
 	}
-	p := v.pursue(decision, snapshot, pool, deletion, v.manager(volume), now)
+	p := v.runJob(decision, snapshot, pool, deletion, v.manager(volume), now)
 	if p.done != nil {
 		decision.add(drop(snapshot, p.done), remove)
 	}

@@ -31,8 +31,8 @@ func newTakeovers() takeovers {
 	return takeovers{first: map[string]time.Time{}, spent: map[string]bool{}, waiting: map[string]bool{}}
 }
 
-// turn returns 0 if a volume may proceed, else the longest time for which it waits.
-func (t *takeovers) turn(name string, inUse bool, now time.Time) time.Duration {
+// waitTime returns 0 if a volume may proceed, else the longest time for which it waits.
+func (t *takeovers) waitTime(name string, inUse bool, now time.Time) time.Duration {
 	t.expire(now)
 	switch {
 	case t.spent[name]:
@@ -83,7 +83,7 @@ func (t *takeovers) next() []string {
 
 // mayTakeOver reports whether the volume may now be assigned to another owner instead of a lost one.
 func (o *owning) mayTakeOver() bool {
-	left := o.takeovers.turn(o.volume.Meta.Name, o.isUsed(o.volume), o.now)
+	left := o.takeovers.waitTime(o.volume.Meta.Name, o.isUsed(o.volume), o.now)
 	if left > 0 {
 		o.decision.wait(left)
 		o.decision.held = true

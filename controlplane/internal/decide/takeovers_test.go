@@ -37,14 +37,14 @@ func ownedByOne(t *testing.T, count int) *struck {
 	return s
 }
 
-func (s *struck) store(i int, is model.Ownership) {
+func (s *struck) store(i int, ownership model.Ownership) {
 	version := int64(1)
 	if known := s.view.Volumes[s.name(i)]; known != nil {
 		version = known.Meta.Version + 1
 	}
 	s.view.Put(&model.Volume{Meta: model.Meta{Name: s.name(i), UID: s.name(i), Version: version},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
-		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: ownership}})
 }
 
 // loses reconnects gateway 1 as another process, so that the owning process is gone.
@@ -59,20 +59,20 @@ func (s *struck) loses() {
 // sets decides on a volume. It reports whether the volume gets its next owner, and stores that; else it returns the wait.
 func (s *struck) sets(i int) (bool, time.Duration) {
 	s.t.Helper()
-	d := s.view.DecideVolume(s.name(i), s.now)
-	for _, a := range d.Actions {
+	decision := s.view.DecideVolume(s.name(i), s.now)
+	for _, a := range decision.Actions {
 		if as[*decide.ChangeOwner](a) == nil {
 			continue
 		}
 		volume := *s.view.Volumes[s.name(i)]
-		is, err := as[*decide.ChangeOwner](a).Owning(&volume)
-		if err != nil || is.State != model.Acquiring {
-			s.t.Fatalf("volume %d: %+v, %v", i, is, err)
+		ownership, err := as[*decide.ChangeOwner](a).Owning(&volume)
+		if err != nil || ownership.State != model.Acquiring {
+			s.t.Fatalf("volume %d: %+v, %v", i, ownership, err)
 		}
-		s.store(i, is)
+		s.store(i, ownership)
 		return true, 0
 	}
-	return false, d.Wait
+	return false, decision.Wait
 }
 
 // used reads or writes a volume.
@@ -83,7 +83,7 @@ func (s *struck) used(i int) {
 	}
 }
 
-func TestOfThoseWhoseOwnerIsLostVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+func TestOfLostVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	s := ownedByOne(t, 3)
 	s.used(2)
 	s.loses()
@@ -121,7 +121,7 @@ func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
 }
 
 // In Ceph all volumes wait for one fence, and get their next owner when it is done.
-func TestOfThoseWhoseOwnerIsFencedVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+func TestOfFencedVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	v := fencing(2)
 	other := &model.Volume{Meta: model.Meta{Name: "used", UID: "x", Version: 1},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
@@ -134,13 +134,13 @@ func TestOfThoseWhoseOwnerIsFencedVolumesThatNobodyUsesWaitForThoseInUse(t *test
 	v.Observe(model.Observed{Version: 1, Load: &model.LoadReport{Gateway: ref(2), At: start,
 		Volumes: []model.VolumeLoad{{UID: "x", Commands: 1, Bytes: 512}}}}, start)
 	recorded(v, ref(1), 2, fenced)
-	if d := v.DecideVolume("used", start); len(d.Actions) == 0 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
-		t.Fatalf("it is in use, and waits: %+v", d)
+	if decision := v.DecideVolume("used", start); len(decision.Actions) == 0 || as[*decide.ChangeOwner](decision.Actions[0]) == nil {
+		t.Fatalf("it is in use, and waits: %+v", decision)
 	}
-	if is, d := next(t, v, start); is != shut || d.Wait != decide.TakeoverShare {
-		t.Fatalf("nobody uses it: %+v, looked at again after %s", is, d.Wait)
+	if ownership, decision := next(t, v, start); ownership != shut || decision.Wait != decide.TakeoverShare {
+		t.Fatalf("nobody uses it: %+v, looked at again after %s", ownership, decision.Wait)
 	}
-	if is, _ := next(t, v, start.Add(decide.TakeoverShare)); is.State != model.Opening || is.Owner != ref(2) {
-		t.Errorf("it waits on: %+v", is)
+	if ownership, _ := next(t, v, start.Add(decide.TakeoverShare)); ownership.State != model.Opening || ownership.Owner != ref(2) {
+		t.Errorf("it waits on: %+v", ownership)
 	}
 }

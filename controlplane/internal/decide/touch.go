@@ -61,7 +61,7 @@ func (v *LeaderView) touchedByPool(before, object model.Object) []Key {
 		slices.Equal(was.Status.MissingImages, pool.Status.MissingImages) {
 		return nil
 	}
-	return v.volumesThat(func(volume *model.Volume) bool { return volume.Spec.Pool == pool.Meta.Name })
+	return v.volumesMatching(func(volume *model.Volume) bool { return volume.Spec.Pool == pool.Meta.Name })
 }
 
 // touchedByHost returns the targets that list the host, because they may show it other portals now.
@@ -76,12 +76,12 @@ func (v *LeaderView) touchedByHost(_, object model.Object) []Key {
 }
 
 func (v *LeaderView) touchedBySnapshot(_, object model.Object) []Key {
-	return v.volumesThat(func(volume *model.Volume) bool {
+	return v.volumesMatching(func(volume *model.Volume) bool {
 		return volume.Spec.Source.Snapshot == object.Metadata().Name && volume.Status.CapacityBytes == 0
 	})
 }
 
-func (v *LeaderView) volumesThat(match func(*model.Volume) bool) []Key {
+func (v *LeaderView) volumesMatching(match func(*model.Volume) bool) []Key {
 	var found []Key
 	for name, volume := range v.Volumes {
 		if match(volume) {

@@ -13,7 +13,7 @@ func inState(name string, version int64, state model.OwnershipState) *model.Volu
 		Ownership: model.Ownership{State: state, Owner: model.GatewayRef{Number: 1, Incarnation: "a"}}}}
 }
 
-func TestAVolumeThatChangesTouchesWhatIsMadeOfItAndNothingElse(t *testing.T) {
+func TestAChangedVolumeTouchesItsDependentsOnly(t *testing.T) {
 	v := NewLeaderView(1, time.Now())
 	source, copied := inState("source", 1, model.Owned), inState("copy", 1, model.Unowned)
 	copied.Spec.Source.Volume, copied.Status.CapacityBytes = "source", 0

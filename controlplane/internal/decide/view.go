@@ -25,7 +25,7 @@ type LeaderView struct {
 
 	links   map[uint32]*link
 	reports map[string]map[uint32]model.VolumeReport
-	peers   map[uint32]map[uint32]heard
+	peers   map[uint32]map[uint32]peerReport
 	pools   map[string]map[uint32]model.PoolReport
 	loads   map[uint32]model.LoadReport
 	applied map[objectID]map[uint32]model.AppliedReport
@@ -49,10 +49,10 @@ type LeaderView struct {
 	failures map[string]map[uint32]failure
 	// sighted records when this leader first saw a state, by its own clock.
 	sighted map[Key]sighting
-	// stays has, by name, why volumes that have to leave their owner cannot.
-	stays  map[string]string
-	deaths []death
-	dirty  bool
+	// stayReasons has, by name, why volumes that have to leave their owner cannot.
+	stayReasons map[string]string
+	deaths      []death
+	dirty       bool
 }
 
 // link is the leader's knowledge of a gateway's stream.
@@ -68,8 +68,8 @@ type link struct {
 	seen bool
 }
 
-// heard is a peer's last report on another gateway, and the time when the leader received it.
-type heard struct {
+// peerReport is a peer's last report on another gateway, and the time when the leader received it.
+type peerReport struct {
 	model.PeerReport
 	version int64
 	at      time.Time
@@ -102,12 +102,12 @@ func NewLeaderView(term int64, now time.Time) *LeaderView {
 	return &LeaderView{
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: objects.New(), Jobs: map[string]*model.Job{}, links: map[uint32]*link{},
-		reports: map[string]map[uint32]model.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
+		reports: map[string]map[uint32]model.VolumeReport{}, peers: map[uint32]map[uint32]peerReport{},
 		pools: map[string]map[uint32]model.PoolReport{}, loads: map[uint32]model.LoadReport{},
 		rates: map[string]average{}, used: map[string]time.Time{},
 		applied:  map[objectID]map[uint32]model.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*model.RadosClients{},
-		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
+		failures: map[string]map[uint32]failure{}, stayReasons: map[string]string{}, sighted: map[Key]sighting{},
 		holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		unmade: map[string]map[string]bool{}, snapshots: map[string]map[string]bool{},
 		takeovers: newTakeovers(), sessions: newSessions(), dirty: true,

@@ -55,11 +55,11 @@ func says(v *decide.LeaderView, reporter, peer uint32, reach model.Reach, silent
 // healthOf decides on gw-1, and returns its new health.
 func healthOf(v *decide.LeaderView, now time.Time) (model.GatewayHealth, decide.Decision) {
 	g := *v.Gateways["gw-1"]
-	d := v.DecideGateway("gw-1", now)
-	for _, a := range d.Actions {
+	decision := v.DecideGateway("gw-1", now)
+	for _, a := range decision.Actions {
 		modifies(a, &g)
 	}
-	return g.Status.Health, d
+	return g.Status.Health, decision
 }
 
 func TestARefusedProcessRaisesAnAlarmUntilAProcessIsAdmitted(t *testing.T) {
@@ -149,9 +149,9 @@ func TestAGatewayIsDeadOnlyByItsStreamAndItsPeers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := known(3)
 			c.happens(v)
-			got, d := healthOf(v, c.now)
-			if got != c.want || (d.Wait > 0) != c.again {
-				t.Errorf("%s, looked at again after %s; wanted %s, again %v", got, d.Wait, c.want, c.again)
+			got, decision := healthOf(v, c.now)
+			if got != c.want || (decision.Wait > 0) != c.again {
+				t.Errorf("%s, looked at again after %s; wanted %s, again %v", got, decision.Wait, c.want, c.again)
 			}
 		})
 	}
@@ -162,15 +162,15 @@ func TestVerdictsOnMoreNodesThanAFewAreHeldBack(t *testing.T) {
 	dead := func(now time.Time) (count int, limited bool, wait time.Duration) {
 		for _, name := range []string{"gw-1", "gw-2", "gw-3", "gw-4"} {
 			g := *v.Gateways[name]
-			d := v.DecideGateway(name, now)
-			for _, a := range d.Actions {
+			decision := v.DecideGateway(name, now)
+			for _, a := range decision.Actions {
 				if modifies(a, &g) {
 					g.Meta.Version++
 					v.Put(&g)
 				}
 			}
-			limited = limited || d.RateLimited
-			wait = max(wait, d.Wait)
+			limited = limited || decision.RateLimited
+			wait = max(wait, decision.Wait)
 			if g.Status.Health == model.GatewayDead {
 				count++
 			}
@@ -193,7 +193,7 @@ func TestVerdictsOnMoreNodesThanAFewAreHeldBack(t *testing.T) {
 }
 
 // exported adds a volume in a pool on node-1 that a target of gateways 1 and 2 maps.
-func exported(v *decide.LeaderView, is model.Ownership, rbd bool) {
+func exported(v *decide.LeaderView, ownership model.Ownership, rbd bool) {
 	pool := &model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}}
 	if rbd {
 		pool.Spec.RBD = &model.RBDPool{}
@@ -206,22 +206,22 @@ func exported(v *decide.LeaderView, is model.Ownership, rbd bool) {
 	v.Put(&model.Target{Meta: model.Meta{Name: "t", UID: "t", Version: 1},
 		Spec:   model.TargetSpec{Paths: 2, Luns: []model.TargetLun{{Volume: "v"}}},
 		Status: model.TargetStatus{PathSet: []uint32{1, 2}}})
-	stored(v, is, 1)
+	stored(v, ownership, 1)
 }
 
-func stored(v *decide.LeaderView, is model.Ownership, version int64) {
+func stored(v *decide.LeaderView, ownership model.Ownership, version int64) {
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: version},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
-		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: ownership}})
 	v.DecideVolume("v", start) // the leader has seen it then
 }
 
 // next returns the ownership that the decision on the volume stores, or the present one if it stores none.
 func next(t *testing.T, v *decide.LeaderView, now time.Time) (model.Ownership, decide.Decision) {
 	t.Helper()
-	d := v.DecideVolume("v", now)
-	is := v.Volumes["v"].Status.Ownership
-	for _, a := range d.Actions {
+	decision := v.DecideVolume("v", now)
+	ownership := v.Volumes["v"].Status.Ownership
+	for _, a := range decision.Actions {
 		if as[*decide.ChangeOwner](a) == nil {
 			continue
 		}
@@ -230,9 +230,9 @@ func next(t *testing.T, v *decide.LeaderView, now time.Time) (model.Ownership, d
 		if err != nil {
 			t.Fatal(err)
 		}
-		return changed, d
+		return changed, decision
 	}
-	return is, d
+	return ownership, decision
 }
 
 func observed(v *decide.LeaderView, by model.GatewayRef, state model.ObservedState, epoch, order uint64) {
@@ -249,13 +249,13 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 	lostMoving.Next = model.GatewayRef{}
 	late := start.Add(time.Minute)
 	for name, c := range map[string]struct {
-		is      model.Ownership
-		rbd     bool
-		happens func(*decide.LeaderView)
-		now     time.Time
-		state   model.OwnershipState
-		epoch   uint64
-		alarm   string
+		ownership model.Ownership
+		rbd       bool
+		happens   func(*decide.LeaderView)
+		now       time.Time
+		state     model.OwnershipState
+		epoch     uint64
+		alarm     string
 	}{
 		"unowned, local: the lock first": {model.Ownership{State: model.Unowned}, false, nil, start, model.Acquiring, 0, ""},
 		"unowned, rbd: an owner":         {model.Ownership{State: model.Unowned}, true, nil, start, model.Opening, 1, ""},
@@ -328,13 +328,13 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := known(2)
-			exported(v, c.is, c.rbd)
+			exported(v, c.ownership, c.rbd)
 			if c.happens != nil {
 				c.happens(v)
 			}
-			got, d := next(t, v, c.now)
-			if got.State != c.state || got.Epoch != c.epoch || d.Alarm != c.alarm {
-				t.Errorf("%s in epoch %d, alarm %q; wanted %s in %d, %q", got.State, got.Epoch, d.Alarm, c.state, c.epoch,
+			got, decision := next(t, v, c.now)
+			if got.State != c.state || got.Epoch != c.epoch || decision.Alarm != c.alarm {
+				t.Errorf("%s in epoch %d, alarm %q; wanted %s in %d, %q", got.State, got.Epoch, decision.Alarm, c.state, c.epoch,
 					c.alarm)
 			}
 		})
@@ -345,8 +345,8 @@ func TestAChangeOfOwnershipHoldsForTheOneItWasDecidedOn(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7}, true)
 	connected(v, 1, "j")
-	d := v.DecideVolume("v", start)
-	a := d.Actions[len(d.Actions)-1]
+	decision := v.DecideVolume("v", start)
+	a := decision.Actions[len(decision.Actions)-1]
 	for name, change := range map[string]func(*model.Volume){
 		"another order":  func(v *model.Volume) { v.Status.Ownership.Order++ },
 		"another volume": func(v *model.Volume) { v.Meta.UID = "of the same name" },
@@ -367,11 +367,11 @@ func TestAGatewayThatFailedIsTriedAgainLaterAndLater(t *testing.T) {
 	opening := model.Ownership{State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 	exported(v, opening, false)
 	observed(v, ref(1), model.VolumeFailed, 3, 7)
-	_, d := next(t, v, start)
-	d.Actions[0].About().Done(v, start)
+	_, decision := next(t, v, start)
+	decision.Actions[0].About().Done(v, start)
 	stored(v, model.Ownership{State: model.Orphaned, Epoch: 3, Order: 8}, 2)
-	if got, d := next(t, v, start); got.State != model.Orphaned || d.Wait != decide.MinRetry {
-		t.Errorf("at once: %s, again after %s", got.State, d.Wait)
+	if got, decision := next(t, v, start); got.State != model.Orphaned || decision.Wait != decide.MinRetry {
+		t.Errorf("at once: %s, again after %s", got.State, decision.Wait)
 	}
 	if got, _ := next(t, v, start.Add(decide.MinRetry)); got.State != model.Acquiring {
 		t.Errorf("later: %s", got.State)

@@ -28,7 +28,7 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
 		reason, message = closed, why
 	case ownership.State == model.Fencing:
-		reason, message = "Fencing", v.whyFencing(volume)
+		reason, message = "Fencing", v.fencingMessage(volume)
 	case volume.Status.RollBack != nil:
 		reason, message = "RollingBack", image.message
 	case serves:

@@ -44,7 +44,7 @@ func (v *LeaderView) decideDeletion(volume *model.Volume, now time.Time, decisio
 		deletion.TrashSeconds = int64(model.TrashKeeps / time.Second)
 	}
 	uid := volume.Meta.UID
-	if !v.callOff(decision, volume, deletion, jobID(uid, "create"), jobID(uid, "resize"), jobID(uid, "rollback"),
+	if !v.cancelJobs(decision, volume, deletion, jobID(uid, "create"), jobID(uid, "resize"), jobID(uid, "rollback"),
 		jobID(uid, "flatten")) {
 		return progress{reason: reasonJobRuns, message: "what was begun is called off"}
 	}
@@ -52,7 +52,7 @@ func (v *LeaderView) decideDeletion(volume *model.Volume, now time.Time, decisio
 		decision.add(remove)
 		return progress{}
 	}
-	p := v.pursue(decision, volume, pool, deletion, anyone, now)
+	p := v.runJob(decision, volume, pool, deletion, anyone, now)
 	if p.done != nil {
 		decision.add(drop(volume, p.done), remove)
 	}

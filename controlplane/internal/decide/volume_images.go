@@ -30,7 +30,7 @@ func (v *LeaderView) decideImage(volume *model.Volume, now time.Time, decision *
 			return problem
 		}
 	}
-	p := v.pursue(decision, volume, pool, job, v.manager(volume), now)
+	p := v.runJob(decision, volume, pool, job, v.manager(volume), now)
 	if p.done == nil {
 		return p
 	}
@@ -74,14 +74,14 @@ func (v *LeaderView) finish(volume *model.Volume, decision *Decision) progress {
 
 // manager selects the gateway that manages a volume's image. Only the owner manages an image in Ceph that it serves: another
 // gateway would wait for the lock of an owner that hangs.
-func (v *LeaderView) manager(volume *model.Volume) whom {
+func (v *LeaderView) manager(volume *model.Volume) gatewayChoice {
 	pool, ownership := v.StoragePools[volume.Spec.Pool], volume.Status.Ownership
-	return whom{preferred: ownership.Owner.Number, only: pool != nil && pool.Spec.RBD != nil && ownership.State == model.Owned}
+	return gatewayChoice{preferred: ownership.Owner.Number, only: pool != nil && pool.Spec.RBD != nil && ownership.State == model.Owned}
 }
 
 // flatten makes a copy in Ceph independent of its source, so that the source can be deleted.
 func (v *LeaderView) flatten(volume *model.Volume, pool *model.StoragePool, now time.Time, decision *Decision) progress {
-	p := v.pursue(decision, volume, pool, model.Job{ID: jobID(volume.Meta.UID, "flatten"), Action: model.JobFlattenImage,
+	p := v.runJob(decision, volume, pool, model.Job{ID: jobID(volume.Meta.UID, "flatten"), Action: model.JobFlattenImage,
 		VolumeUID: volume.Meta.UID, Location: model.VolumeLocation(volume)}, v.manager(volume), now)
 	if p.done != nil {
 		decision.add(modify(volume, func(o model.Object) bool {

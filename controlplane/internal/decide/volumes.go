@@ -20,7 +20,7 @@ func (v *LeaderView) DecideVolume(name string, now time.Time) Decision {
 	var image progress
 	switch {
 	case len(volume.Status.Held) > 0:
-		image = held(volume.Status.Held)
+		image = heldProgress(volume.Status.Held)
 	case volume.Meta.Deleting():
 		image = v.decideDeletion(volume, now, &decision)
 	default:

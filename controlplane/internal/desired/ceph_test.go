@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere(t *testing.T) {
+func TestAGatewayForCephReceivesEveryCephPoolBeforeItHasAVolumeThere(t *testing.T) {
 	o := desiredtest.Cluster()
 	o.Put(&model.StoragePool{Meta: model.Meta{Name: "ceph", UID: "ceph-uid"}, Spec: model.StoragePoolSpec{WarnPercent: 80,
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd"}},
@@ -18,8 +18,8 @@ func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere
 	for _, able := range []bool{true, false} {
 		state, _ := desired.Build(o, o.Gateways["gw-3"], desired.Process{Incarnation: "i", RBD: able}, desired.Settings{}, desired.Cache{})
 		pool := state[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_POOL, ID: "ceph-uid"}]
-		if told := pool != nil; told != able {
-			t.Errorf("able %v: told %v", able, told)
+		if included := pool != nil; included != able {
+			t.Errorf("able %v: told %v", able, included)
 		}
 		if able && pool.GetPool().GetIdentity() == nil {
 			t.Error("the gateway is not to compare the pool's marker")

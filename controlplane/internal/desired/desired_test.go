@@ -32,7 +32,7 @@ func targetIn(s desired.State) *pb.DesiredTarget {
 }
 
 // R1, R11: the role of each gateway in each state of ownership.
-func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
+func TestInEveryStateAtMostOneGatewayReceivesTheServingRole(t *testing.T) {
 	const (
 		forward  = pb.VolumeRole_VOLUME_ROLE_FORWARDER
 		own      = pb.VolumeRole_VOLUME_ROLE_OWNER
@@ -80,16 +80,16 @@ func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) 
 	v := desiredtest.Volume(model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)})
 	v.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: model.ReasonOwnerDead}}
 	o.Put(v)
-	if told := volumeIn(t, of(o, "gw-2")); told.GetOwner() != 0 || told.GetTransitioning() {
-		t.Errorf("another gateway is told of owner %d, transitioning %v: its hosts wait", told.GetOwner(), told.GetTransitioning())
+	if volume := volumeIn(t, of(o, "gw-2")); volume.GetOwner() != 0 || volume.GetTransitioning() {
+		t.Errorf("another gateway is told of owner %d, transitioning %v: its hosts wait", volume.GetOwner(), volume.GetTransitioning())
 	}
-	if told := volumeIn(t, of(o, "gw-1")); told.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
-		t.Errorf("the owner is told %v", told.GetRole())
+	if volume := volumeIn(t, of(o, "gw-1")); volume.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
+		t.Errorf("the owner is told %v", volume.GetRole())
 	}
 }
 
 // A restarted process is another client: it does not own the volumes of its predecessor.
-func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
+func TestAnotherIncarnationOfTheOwnerReceivesNoServingRole(t *testing.T) {
 	o := desiredtest.Cluster()
 	state, _ := desired.Build(o, o.Gateways["gw-1"], desired.Process{Incarnation: "another"}, desired.Settings{}, desired.Cache{})
 	if v := volumeIn(t, state); v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
@@ -97,7 +97,7 @@ func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 	}
 }
 
-func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
+func TestCachedPartsAreReusedOnlyWhereNothingHasChanged(t *testing.T) {
 	o := desiredtest.Cluster()
 	var made desired.Cache
 	for _, change := range []struct {
@@ -158,7 +158,7 @@ func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 	}
 }
 
-func TestAGatewayIsToldOfWhatItExportsAndOfNothingElse(t *testing.T) {
+func TestTheDesiredStateHasExactlyTheExportsOfTheGateway(t *testing.T) {
 	o := desiredtest.Cluster()
 	if target := targetIn(of(o, "gw-3")); target != nil {
 		t.Errorf("gw-3 is not in the path set and is told %v", target)
@@ -233,7 +233,7 @@ func TestAGatewayThatNobodyOfItsPathSetIsLeftToFindGoneIsLookedForByAnother(t *t
 	}
 }
 
-func TestADeadPeerIsToldAsFenced(t *testing.T) {
+func TestADeadPeerIsSentAsFenced(t *testing.T) {
 	o := desiredtest.Cluster()
 	dead := *o.Gateways["gw-1"]
 	dead.Status.Health = model.GatewayDead

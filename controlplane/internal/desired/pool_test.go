@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestUntilItsMarkerIsKnownAPoolIsToldWithTheImagesThatItMustHave(t *testing.T) {
+func TestUntilItsMarkerIsKnownAPoolIsSentWithTheImagesThatItMustHave(t *testing.T) {
 	o := desiredtest.Cluster()
 	pool := &model.StoragePool{Meta: model.Meta{Name: "disk", UID: "disk-uid"}, Spec: model.StoragePoolSpec{WarnPercent: 80, Adoptions: 2,
 		Local: &model.LocalPool{Node: o.Gateways["gw-1"].Spec.Node, Directory: "/srv/disk"}}}

@@ -17,8 +17,8 @@ func TestUpdatesLeadFromOneStateToTheNext(t *testing.T) {
 	if !bytes.Equal(before.Digest(), of(desiredtest.Cluster(), "gw-1").Digest()) {
 		t.Fatal("the same objects gave two digests")
 	}
-	if told := desired.Updates(before, of(o, "gw-1"), 7); told != nil {
-		t.Fatalf("nothing changed and %v is told", told)
+	if updates := desired.Updates(before, of(o, "gw-1"), 7); updates != nil {
+		t.Fatalf("nothing changed and %v is told", updates)
 	}
 	o.Put(desiredtest.Volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 10, Owner: desiredtest.Ref(2)}))
 	o.Forget(model.KindHost, "web")
@@ -46,13 +46,13 @@ func TestALargeUpdateComesInPartsThatAMessageCanHold(t *testing.T) {
 		target.Spec.Luns = append(target.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v.Meta.Name})
 	}
 	o.Put(&target)
-	told := desired.Updates(nil, of(o, "gw-1"), 7)
-	if len(told) < 2 {
-		t.Fatalf("%d messages", len(told))
+	updates := desired.Updates(nil, of(o, "gw-1"), 7)
+	if len(updates) < 2 {
+		t.Fatalf("%d messages", len(updates))
 	}
-	for i, update := range told {
-		if last := i == len(told)-1; update.GetMore() == last || (len(update.GetDigest()) > 0) != last {
-			t.Errorf("message %d of %d: more %v, digest %x", i, len(told), update.GetMore(), update.GetDigest())
+	for i, update := range updates {
+		if last := i == len(updates)-1; update.GetMore() == last || (len(update.GetDigest()) > 0) != last {
+			t.Errorf("message %d of %d: more %v, digest %x", i, len(updates), update.GetMore(), update.GetDigest())
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (s *Service) contradiction(hello *pb.StreamHello, gateway *model.Gateway) *
 		return &refusal{reasonAnotherSystem, fmt.Sprintf("the gateway belongs to system %.64s and knows %d volumes, and this control plane's store "+
 			"belongs to system %s: nothing is assigned to the gateway. Restore the backup of the gateway's system, or name the right "+
 			"--control-plane; to have the gateway change its system: `sluice-gateway accept-system %s` on its node", system, known, own, own)}
-	case system == "" && known > 0 && s.emptyOfVolumes():
+	case system == "" && known > 0 && s.hasNoVolumes():
 		return &refusal{reasonUnknownVolumes, fmt.Sprintf("the gateway knows %d volumes, and the store has none: nothing is assigned to the gateway. "+
 			"Restore the backup; if the store is new on purpose: `sluice-gateway accept-system %s` on the gateway's node", known, own)}
 	}
@@ -52,14 +52,14 @@ func (s *Service) contradiction(hello *pb.StreamHello, gateway *model.Gateway) *
 	return nil
 }
 
-func (s *Service) emptyOfVolumes() bool {
+func (s *Service) hasNoVolumes() bool {
 	empty := false
 	s.options.View.Read(func(o *objects.Objects) { empty = len(o.Volumes) == 0 })
 	return empty
 }
 
-// examine decides whether a process may become the gateway that its hello names. A process that supports it receives the addresses on
-// which it must listen, and is welcome after it reports that it listens there.
+// examine decides whether a process may become the gateway that its hello names. A process that supports it receives the addresses
+// on which it must listen, and is welcome after it reports that it listens there.
 func (s *Service) examine(stream pb.GatewayStreamService_ConnectServer, hello *pb.StreamHello, messages <-chan *pb.ConnectRequest,
 	failed <-chan error,
 ) (welcome bool, err error) {
@@ -87,7 +87,7 @@ func (s *Service) examine(stream pb.GatewayStreamService_ConnectServer, hello *p
 func (s *Service) portsOf(stream pb.GatewayStreamService_ConnectServer, gateway *model.Gateway, messages <-chan *pb.ConnectRequest,
 	failed <-chan error,
 ) (*refusal, error) {
-	welcome := s.welcome(gateway.Status.Number)
+	welcome := s.newWelcome(gateway.Status.Number)
 	welcome.AwaitsReady = true
 	welcome.Listen = []string{model.CanonicalAddress(gateway.Spec.ForwardingAddress)}
 	for _, portal := range gateway.Spec.Portals {
@@ -122,7 +122,7 @@ func (s *Service) portsOf(stream pb.GatewayStreamService_ConnectServer, gateway 
 	}
 }
 
-func (s *Service) welcome(number uint32) *pb.StreamWelcome {
+func (s *Service) newWelcome(number uint32) *pb.StreamWelcome {
 	return &pb.StreamWelcome{Number: number, Protocol: maxProtocol, Replica: s.options.Replica,
 		HeartbeatIntervalMs: uint32(heartbeatInterval / time.Millisecond), SystemId: s.options.Store.SystemID()}
 }

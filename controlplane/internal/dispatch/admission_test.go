@@ -33,9 +33,9 @@ func TestAGatewayThatContradictsItsObjectOrTheStoreIsRefusedAndReported(t *testi
 		reasonAnotherSystem: func(h *pb.StreamHello) { h.SystemId, h.KnownVolumes = model.NewUID(), 3 },
 		reasonWrongNode:     func(h *pb.StreamHello) { h.Node = "node-9" },
 	} {
-		said := hello("first")
-		change(said)
-		condition, code := r.refused(said)
+		first := hello("first")
+		change(first)
+		condition, code := r.refused(first)
 		if code != codes.FailedPrecondition || condition.Status != model.ConditionTrue || condition.Reason != reason {
 			t.Errorf("%s: %v, %+v", reason, code, condition)
 		}

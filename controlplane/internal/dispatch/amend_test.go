@@ -24,7 +24,7 @@ type listener struct {
 }
 
 func listen(t *testing.T) *listener {
-	stream := &gatewayStream{name: "gw-1", number: 1, runs: desired.Process{Incarnation: "i"}, woken: make(chan struct{}, 1)}
+	stream := &gatewayStream{name: "gw-1", number: 1, runs: desired.Process{Incarnation: "i"}, buildRequested: make(chan struct{}, 1)}
 	l := &listener{t: t, objects: desiredtest.Cluster(), held: desired.State{}, stream: stream,
 		hub: &hub{streams: map[*gatewayStream]bool{stream: true}}}
 	target := *l.objects.Targets["db"]
@@ -63,7 +63,7 @@ func (l *listener) forget(kind model.Kind, name string) {
 func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, amended bool) {
 	l.t.Helper()
 	select {
-	case <-l.stream.woken:
+	case <-l.stream.buildRequested:
 	default:
 		return nil, false
 	}
@@ -85,7 +85,7 @@ func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, 
 	return updates, amended
 }
 
-func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
+func TestAFailoverStepIsSentWithoutACompleteRebuild(t *testing.T) {
 	l := listen(t)
 	for i, step := range []struct {
 		ownership model.Ownership
@@ -111,7 +111,7 @@ func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
 	}
 }
 
-func TestWhateverChangesAGatewayHoldsWhatIsMadeAnew(t *testing.T) {
+func TestAnAmendedStateEqualsARebuiltOne(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l := listen(t)
@@ -123,7 +123,7 @@ func TestWhateverChangesAGatewayHoldsWhatIsMadeAnew(t *testing.T) {
 			}
 			if random.IntN(20) == 0 {
 				settings.Keys = []model.ForwardingKey{{ID: fmt.Sprint(random.Int()), Key: model.NewSecret("k")}}
-				l.stream.wake() // as the hub does
+				l.stream.triggerBuild() // as the hub does
 			}
 			if _, amended := l.hear(settings); amended {
 				amendments++

@@ -143,8 +143,8 @@ func (a *acknowledged) reports(now time.Time) ([]model.AppliedReport, bool) {
 	return append(all, a.otherRefusals()...), true
 }
 
-// again makes the reports due again, because they could not be stored.
-func (a *acknowledged) again() {
+// markUnreported makes the reports due again, because they could not be stored.
+func (a *acknowledged) markUnreported() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.changed = true

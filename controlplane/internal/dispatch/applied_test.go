@@ -93,7 +93,7 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 	}
 }
 
-func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.T) {
+func TestTheContentOfAnAcknowledgementIsReusedOnlyWhereItIsTheSame(t *testing.T) {
 	o := desiredtest.Cluster()
 	gateway := o.Gateways["gw-1"]
 	var before sentState
@@ -127,7 +127,7 @@ func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.
 	}
 }
 
-func TestNothingIsSaidOfAnEarlierStreamsAnswer(t *testing.T) {
+func TestTheAnswerOfAnEarlierStreamIsIgnored(t *testing.T) {
 	a := &acknowledged{}
 	a.sending(about(5, "1.1", "x"))
 	a.receive(ackOf(3))
@@ -161,7 +161,7 @@ func TestAVolumeThatIsRefusedIsReportedAndTheRestIsTheGateways(t *testing.T) {
 }
 
 // R15: the store records which parts of its desired state a gateway applied, with a write only if that changes.
-func TestWhatAGatewayAcknowledgesAndRefusesIsStored(t *testing.T) {
+func TestAcknowledgementsAndRefusalsOfAGatewayAreStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
 	refuse := func(version uint64, reason string) {

@@ -15,7 +15,7 @@ type endless struct {
 func (endless) Context() context.Context { return context.Background() }
 
 // The handler of a stream waits for requests in progress. If these waited for the stream, the gateway would hang.
-func TestAnAnswerThatNobodySendsAnyMoreHoldsUpNobody(t *testing.T) {
+func TestAnAnswerToAnEndedStreamDoesNotBlock(t *testing.T) {
 	g := &gatewayStream{stream: endless{}, out: make(chan *pb.ConnectResponse), commits: make(chan struct{}, 1),
 		ended: make(chan struct{})}
 	g.apart(func(context.Context) { g.answer(g.stream.Context(), &pb.ConnectResponse{}) })

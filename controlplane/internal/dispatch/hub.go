@@ -59,7 +59,7 @@ func (h *hub) refreshKeys(ctx context.Context) error {
 	if !slices.Equal(h.keys, keys) || !slices.Equal(h.roots, roots) {
 		h.keys, h.roots = keys, roots
 		for stream := range h.streams {
-			stream.wake()
+			stream.triggerBuild()
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func (h *hub) remove(stream *gatewayStream) {
 // changed is called under the view's lock. Volumes are many and change often: only the gateways that a volume's target and
 // ownership name are woken. Any other change wakes all.
 func (h *hub) changed(change view.Change) {
-	numbers, every := concerned(change)
+	numbers, every := affectedGateways(change)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	for stream := range h.streams {
@@ -94,7 +94,7 @@ func (h *hub) changed(change view.Change) {
 			if change.Kind == model.KindVolume {
 				stream.touched.add(change.Name)
 			}
-			stream.wake()
+			stream.triggerBuild()
 		}
 	}
 }
@@ -111,8 +111,8 @@ func mapsOthers(before, after model.Object) bool {
 		!slices.Equal(was.Spec.Luns, now.Spec.Luns)
 }
 
-// concerned returns the numbers of the gateways that a change may concern, or that it may concern every gateway.
-func concerned(change view.Change) (numbers []uint32, every bool) {
+// affectedGateways returns the numbers of the gateways that a change may concern, or that it may concern every gateway.
+func affectedGateways(change view.Change) (numbers []uint32, every bool) {
 	if of, known := concernedByKind[change.Kind]; known {
 		return of(change)
 	}

@@ -13,9 +13,9 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// handleMessage stores the content of a message. For a message about a volume it stores `observed` instead. An error ends the stream. A
-// store that accepts no writes does not end it, because the gateway continues to serve without the store (R3). Then the stream ends once
-// the store is back, and the gateway sends everything again over its next stream.
+// handleMessage stores the content of a message. For a message about a volume it stores `observed` instead. An error ends the
+// stream. A store that accepts no writes does not end it, because the gateway continues to serve without the store (R3). Then the
+// stream ends once the store is back, and the gateway sends everything again over its next stream.
 func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRequest, observed []*pb.VolumeObserved) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -83,10 +83,10 @@ func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRe
 
 // keepAlive records in the store that the gateway is alive, at every heartbeat and any other message.
 func (g *gatewayStream) keepAlive(ctx context.Context) error {
-	if time.Since(g.keptAlive) < heartbeatInterval/2 {
+	if time.Since(g.lastKeepAlive) < heartbeatInterval/2 {
 		return nil
 	}
-	g.keptAlive = time.Now()
+	g.lastKeepAlive = time.Now()
 	return g.connection.KeepAlive(ctx)
 }
 
@@ -111,8 +111,8 @@ func (g *gatewayStream) streamError(err error) error {
 	return nil
 }
 
-// requestResync ends the stream if a message was not stored and the store accepts writes again, so that the gateway sends everything again.
-// It waits for the store, because no gateway gets another stream without it.
+// requestResync ends the stream if a message was not stored and the store accepts writes again, so that the gateway sends
+// everything again. It waits for the store, because no gateway gets another stream without it.
 func (g *gatewayStream) requestResync(ctx context.Context) error {
 	if !g.unstored || time.Since(g.probed) < heartbeatInterval/2 {
 		return nil
@@ -144,7 +144,7 @@ func (g *gatewayStream) tellApplied(ctx context.Context) error {
 	}
 	err := g.connection.ObserveApplied(ctx, reports)
 	if err != nil {
-		g.applied.again()
+		g.applied.markUnreported()
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func fieldWithin(field protoreflect.FieldDescriptor, value protoreflect.Value) e
 	switch {
 	case field.IsMap():
 		if n := value.Map().Len(); n > limit {
-			return beyond(field, n, "entries", limit)
+			return limitError(field, n, "entries", limit)
 		}
 		var refusal error
 		value.Map().Range(func(key protoreflect.MapKey, entry protoreflect.Value) bool {
@@ -73,7 +73,7 @@ func fieldWithin(field protoreflect.FieldDescriptor, value protoreflect.Value) e
 	case field.IsList():
 		list := value.List()
 		if list.Len() > limit {
-			return beyond(field, list.Len(), "entries", limit)
+			return limitError(field, list.Len(), "entries", limit)
 		}
 		if field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind && field.Message() == nil {
 			return nil
@@ -92,11 +92,11 @@ func valueWithin(field protoreflect.FieldDescriptor, value protoreflect.Value) e
 	switch field.Kind() {
 	case protoreflect.StringKind:
 		if n := len(value.String()); n > maxText {
-			return beyond(field, n, "bytes", maxText)
+			return limitError(field, n, "bytes", maxText)
 		}
 	case protoreflect.BytesKind:
 		if n := len(value.Bytes()); n > model.MaxReservationState {
-			return beyond(field, n, "bytes", model.MaxReservationState)
+			return limitError(field, n, "bytes", model.MaxReservationState)
 		}
 	case protoreflect.MessageKind:
 		return within(value.Message().Interface())
@@ -104,7 +104,7 @@ func valueWithin(field protoreflect.FieldDescriptor, value protoreflect.Value) e
 	return nil
 }
 
-func beyond(field protoreflect.FieldDescriptor, has int, unit string, limit int) error {
+func limitError(field protoreflect.FieldDescriptor, has int, unit string, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "%s has %d %s, at most %d are possible", field.FullName(), has, unit, limit)
 }
 

@@ -109,7 +109,7 @@ func (e *full) awaitRefusals(t *testing.T, count int32) {
 }
 
 // R3: without a store no other stream is possible.
-func TestWhatIsSaidWhileTheStoreRefusesWritesIsAskedForAgainOnceItTakesThem(t *testing.T) {
+func TestReportsThatTheStoreRefusedAreRequestedAgain(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrNoSpace, "")
 	uid := r.volume.Meta.UID
 	owner, err := r.Gateways.Get(t.Context(), "gw-1")
@@ -165,7 +165,7 @@ func TestWhatIsSaidWhileTheStoreRefusesWritesIsAskedForAgainOnceItTakesThem(t *t
 }
 
 // It would be refused over every stream.
-func TestWhatTheStoreFindsTooLargeEndsNoStream(t *testing.T) {
+func TestAReportThatIsTooLargeForTheStoreEndsNoStream(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrTooManyOps, "/observed/volume/")
 	g := r.connect(hello("first"))
 	g.update() // it is admitted
@@ -183,7 +183,7 @@ func TestWhatTheStoreFindsTooLargeEndsNoStream(t *testing.T) {
 }
 
 // R3: a gateway is not silent while no replica reads its messages.
-func TestAGatewayIsNotTakenForSilentWhileTheStoreHangs(t *testing.T) {
+func TestAGatewayDoesNotCountAsSilentWhileTheStoreHangs(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrNoSpace, "/observed/volume/")
 	etcd.pause = silenceLimit + heartbeatInterval
 	g := r.connect(hello("first"))
@@ -191,9 +191,9 @@ func TestAGatewayIsNotTakenForSilentWhileTheStoreHangs(t *testing.T) {
 	ended := make(chan codes.Code, 1)
 	go func() { ended <- g.ends() }()
 	for order := range uint64(2) {
-		said := serving(r.volume.Meta.UID)
-		said.GetVolumeObserved().Order = order
-		g.send(said)
+		report := serving(r.volume.Meta.UID)
+		report.GetVolumeObserved().Order = order
+		g.send(report)
 		time.Sleep(heartbeatInterval / 2) // it is in progress when the other one comes
 	}
 	select {
@@ -240,7 +240,7 @@ func TestCountersOfASessionAreStoredNowAndThen(t *testing.T) {
 }
 
 // Otherwise an eviction of the registered session would name one that has ended.
-func TestASessionWhoseNumberIsGivenAgainIsAnotherOneAtOnce(t *testing.T) {
+func TestAReusedSessionNumberDenotesANewSessionAtOnce(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
 	g.update() // it is admitted
@@ -264,7 +264,7 @@ func TestASessionWhoseNumberIsGivenAgainIsAnotherOneAtOnce(t *testing.T) {
 	}
 }
 
-func TestASessionThatTheStoreDidNotTakeIsNotTakenForStored(t *testing.T) {
+func TestASessionThatTheStoreRefusedDoesNotCountAsStored(t *testing.T) {
 	session := &pb.SessionObserved{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web", TargetIqn: iqnOf("t")}
 	r, etcd := startFull(t, rpctypes.ErrTooManyOps, "/sessions/") // this ends no stream
 	g := r.connect(hello("first"))

@@ -23,9 +23,9 @@ type pace struct {
 	at   time.Time
 }
 
-// rest returns the rest after an update that ended now and took a time, of a state with `objects` objects, of which it sent
+// pauseAfter returns the rest after an update that ended now and took a time, of a state with `objects` objects, of which it sent
 // `sent`.
-func (p *pace) rest(now time.Time, took time.Duration, objects, sent int) time.Duration {
+func (p *pace) pauseAfter(now time.Time, took time.Duration, objects, sent int) time.Duration {
 	p.owed = max(0, p.owed-now.Sub(p.at)/updateRest) + max(took, time.Duration(objects)*objectCost)
 	free := time.Duration(0)
 	if sent <= few {

@@ -9,7 +9,7 @@ import (
 func rests(p *pace, from time.Time, count int, took time.Duration, objects, sent int) (all []time.Duration) {
 	for range count {
 		from = from.Add(took)
-		rest := p.rest(from, took, objects, sent)
+		rest := p.pauseAfter(from, took, objects, sent)
 		all = append(all, rest)
 		from = from.Add(rest)
 	}
@@ -46,15 +46,15 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 }
 
 func TestALargeUpdateRestsAtOnce(t *testing.T) {
-	if rest := (&pace{}).rest(noon, 0, 20_000, few+1); rest != 32*time.Millisecond {
+	if rest := (&pace{}).pauseAfter(noon, 0, 20_000, few+1); rest != 32*time.Millisecond {
 		t.Errorf("%s", rest)
 	}
 }
 
-func TestWhatUpdatesCostIsForgottenInTime(t *testing.T) {
+func TestThePauseAfterExpensiveUpdatesExpires(t *testing.T) {
 	p := &pace{}
 	rests(p, noon, 100, 0, 20_000, 1)
-	if rest := p.rest(noon.Add(time.Minute), 0, 20_000, 1); rest > 0 {
+	if rest := p.pauseAfter(noon.Add(time.Minute), 0, 20_000, 1); rest > 0 {
 		t.Errorf("a minute later: %s", rest)
 	}
 }

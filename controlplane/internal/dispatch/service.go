@@ -202,7 +202,7 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		number: connection.Ref.Number,
 		runs: desired.Process{Incarnation: hello.GetIncarnation(), RBD: slices.Contains(hello.GetCapabilities(), "rbd"),
 			Pairwise: slices.Contains(hello.GetCapabilities(), model.CapabilityPairwiseKeys)},
-		woken: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
+		buildRequested: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
 		commits: make(chan struct{}, maxCommits), ended: make(chan struct{}), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
 	s.hub.add(g)

@@ -153,7 +153,7 @@ func TestAGatewayHearsWhatItShallBeAndThenEveryChange(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatHoldsItAllIsToldNothingAgain(t *testing.T) {
+func TestAGatewayWithTheCurrentStateReceivesNoUpdate(t *testing.T) {
 	r := start(t)
 	first := r.connect(hello("first")).update()
 	again := hello("first")
@@ -164,7 +164,7 @@ func TestAGatewayThatHoldsItAllIsToldNothingAgain(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotConnectIsToldWhy(t *testing.T) {
+func TestARefusedGatewayReceivesTheReason(t *testing.T) {
 	r := start(t)
 	stranger := hello("first")
 	stranger.Gateway = "gw-9"
@@ -236,7 +236,7 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 }
 
 // R2: a client is recorded before its gateway gets the answer.
-func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
+func TestAClientOfCephIsRecordedBeforeItsGatewayIsInformed(t *testing.T) {
 	r := start(t)
 	create(r, r.StoragePools, &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd", Key: model.NewSecret("k")}}})
@@ -280,7 +280,7 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 	}
 }
 
-func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
+func TestTheVolumeReportsOfAGatewayAreStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
 	g.update() // it is admitted

@@ -44,10 +44,10 @@ type gatewayStream struct {
 	// welcome: the process has received its welcome.
 	welcome bool
 
-	woken   chan struct{}
-	out     chan *pb.ConnectResponse
-	commits chan struct{}
-	working sync.WaitGroup
+	buildRequested chan struct{}
+	out            chan *pb.ConnectResponse
+	commits        chan struct{}
+	working        sync.WaitGroup
 	// ended is closed when out is no longer sent.
 	ended chan struct{}
 	// heldDigest is the digest of the state that the gateway reported to have.
@@ -67,18 +67,18 @@ type gatewayStream struct {
 	applied  acknowledged
 	// version of the last update. Each update of a stream has a greater one, so that acknowledgements identify updates.
 	version uint64
-	// keptAlive is the time at which the connection was last kept alive.
-	keptAlive time.Time
+	// lastKeepAlive is the time at which the connection was last kept alive.
+	lastKeepAlive time.Time
 	// unstored: the store did not accept a message of the gateway. probed is the time of the last check whether it accepts writes
 	// again.
 	unstored bool
 	probed   time.Time
 }
 
-// wake triggers a new build of the desired state. It never blocks.
-func (g *gatewayStream) wake() {
+// triggerBuild triggers a new build of the desired state. It never blocks.
+func (g *gatewayStream) triggerBuild() {
 	select {
-	case g.woken <- struct{}{}:
+	case g.buildRequested <- struct{}{}:
 	default:
 	}
 }
@@ -128,8 +128,8 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 		select {
 		case message := <-messages:
 			for message != nil {
-				said, next := together(message, messages)
-				if err := g.handleMessage(ctx, message, said); err != nil {
+				observed, next := gatherReports(message, messages)
+				if err := g.handleMessage(ctx, message, observed); err != nil {
 					return err
 				}
 				message = next
@@ -150,25 +150,25 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 	}
 }
 
-// together gathers successive reports on several volumes, so that they are stored in one transaction. next is the following
+// gatherReports gathers successive reports on several volumes, so that they are stored in one transaction. next is the following
 // message, which is handled after them; nil: none. A volume occurs once, so that no report on it is skipped.
-func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (said []*pb.VolumeObserved, next *pb.ConnectRequest) {
+func gatherReports(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (observed []*pb.VolumeObserved, next *pb.ConnectRequest) {
 	message := first
 	seen := map[string]bool{}
 	for {
 		volume := message.GetVolumeObserved()
-		if volume == nil || seen[volume.GetUid()] || len(said) == incoming {
+		if volume == nil || seen[volume.GetUid()] || len(observed) == incoming {
 			if message == first {
 				return nil, nil
 			}
-			return said, message
+			return observed, message
 		}
 		seen[volume.GetUid()] = true
-		said = append(said, volume)
+		observed = append(observed, volume)
 		select {
 		case message = <-messages:
 		default:
-			return said, nil
+			return observed, nil
 		}
 	}
 }
@@ -176,7 +176,7 @@ func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (sai
 // send sends the gateway its desired state, each change of it, and the messages in out.
 func (g *gatewayStream) send(ctx context.Context) error {
 	if !g.welcome {
-		welcome := &pb.ConnectResponse_Welcome{Welcome: g.service.welcome(g.number)}
+		welcome := &pb.ConnectResponse_Welcome{Welcome: g.service.newWelcome(g.number)}
 		if err := g.stream.Send(&pb.ConnectResponse{Message: welcome}); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	rest := func() (<-chan time.Time, error) {
 		began := time.Now()
 		count, err := g.update()
-		return time.After(pace.rest(time.Now(), time.Since(began), len(g.sent), count)), err
+		return time.After(pace.pauseAfter(time.Now(), time.Since(began), len(g.sent), count)), err
 	}
 	// The first update comes before any job: a gateway refuses a job of a pool that no update has named.
 	rested, err := rest()
@@ -201,7 +201,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			}
 			woken = nil
 		case <-rested:
-			woken, rested = g.woken, nil
+			woken, rested = g.buildRequested, nil
 		case message := <-g.out:
 			if err := g.stream.Send(message); err != nil {
 				return err
@@ -286,7 +286,7 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	g.working.Add(2)
 	go func() {
 		defer g.working.Done()
-		g.again(ctx, "jobs", func(ctx context.Context) error {
+		g.runRepeatedly(ctx, "jobs", func(ctx context.Context) error {
 			jobs := jobQueue{gateway: g.number, sent: map[string]attempt{}}
 			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*model.Job]) error {
 				for _, job := range jobs.apply(change) {
@@ -298,7 +298,7 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	}()
 	go func() {
 		defer g.working.Done()
-		g.again(ctx, "evictions", func(ctx context.Context) error {
+		g.runRepeatedly(ctx, "evictions", func(ctx context.Context) error {
 			return g.service.options.Store.WatchEvictions(ctx, g.number, func(tsihs []uint32) error {
 				slices.Sort(tsihs)
 				g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_EvictSessions{
@@ -310,8 +310,8 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	return cancel
 }
 
-// again restarts run until the context ends.
-func (g *gatewayStream) again(ctx context.Context, what string, run func(context.Context) error) {
+// runRepeatedly restarts run until the context ends.
+func (g *gatewayStream) runRepeatedly(ctx context.Context, what string, run func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := run(ctx)
 		if ctx.Err() != nil {

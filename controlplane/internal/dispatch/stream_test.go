@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
+func TestReportsOnSeveralVolumesAreGatheredInTheirOrder(t *testing.T) {
 	of := func(uid string, order uint64) *pb.ConnectRequest {
 		return &pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{Uid: uid, Order: order}}}
 	}
@@ -24,11 +24,11 @@ func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
 	}
 	var taken []string
 	for message := of("a", 1); message != nil; {
-		said, next := together(message, messages)
+		observed, next := gatherReports(message, messages)
 		text := "beat"
 		if message.GetVolumeObserved() != nil {
 			text = ""
-			for _, o := range said {
+			for _, o := range observed {
 				text += fmt.Sprint(o.GetUid(), o.GetOrder(), " ")
 			}
 		}

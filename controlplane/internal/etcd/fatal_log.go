@@ -58,7 +58,7 @@ func (c *fatalCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	var cause error
 	for _, field := range append(append([]zapcore.Field{}, c.with...), fields...) {
 		field.AddTo(values)
-		if err, is := field.Interface.(error); is && field.Type == zapcore.ErrorType {
+		if err, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
 			cause = err
 		}
 	}

@@ -24,7 +24,7 @@ type measured struct {
 	times *prometheus.HistogramVec
 }
 
-func (m *measured) done(operation string, begun time.Time, err error) {
+func (m *measured) observe(operation string, begun time.Time, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
@@ -35,21 +35,21 @@ func (m *measured) done(operation string, begun time.Time, err error) {
 func (m *measured) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	begun := time.Now()
 	response, err := m.KV.Get(ctx, key, options...)
-	m.done("get", begun, err)
+	m.observe("get", begun, err)
 	return response, err
 }
 
 func (m *measured) Put(ctx context.Context, key, value string, options ...clientv3.OpOption) (*clientv3.PutResponse, error) {
 	begun := time.Now()
 	response, err := m.KV.Put(ctx, key, value, options...)
-	m.done("put", begun, err)
+	m.observe("put", begun, err)
 	return response, err
 }
 
 func (m *measured) Delete(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
 	begun := time.Now()
 	response, err := m.KV.Delete(ctx, key, options...)
-	m.done("delete", begun, err)
+	m.observe("delete", begun, err)
 	return response, err
 }
 
@@ -57,7 +57,7 @@ func (m *measured) Txn(ctx context.Context) clientv3.Txn {
 	return AroundCommit(m.KV.Txn(ctx), func(commit Commit) (*clientv3.TxnResponse, error) {
 		begun := time.Now()
 		response, err := commit()
-		m.done("txn", begun, err)
+		m.observe("txn", begun, err)
 		return response, err
 	})
 }

@@ -21,9 +21,9 @@ const (
 
 // Tend frees space, until Close, whenever the etcd refuses writes because of its size. The refusal persists, even over restarts,
 // until a client disarms the alarm, and only this process can do so. Tend must be called only once.
-func (e *Embedded) Tend(log *slog.Logger) { e.tendEach(tendEvery, log) }
+func (e *Embedded) Tend(log *slog.Logger) { e.maintainPeriodically(tendEvery, log) }
 
-func (e *Embedded) tendEach(every time.Duration, log *slog.Logger) {
+func (e *Embedded) maintainPeriodically(every time.Duration, log *slog.Logger) {
 	e.tended.Go(func() {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()

@@ -19,7 +19,7 @@ func TestAnEmbeddedEtcdThatIsFullOfHistoryTakesWritesAgainByItself(t *testing.T)
 		t.Fatal(err)
 	}
 	defer e.Close()
-	e.tendEach(10*time.Millisecond, slog.New(slog.DiscardHandler))
+	e.maintainPeriodically(10*time.Millisecond, slog.New(slog.DiscardHandler))
 	value := strings.Repeat("x", 1<<20)
 	refused, taken := false, false
 	for range 1000 {

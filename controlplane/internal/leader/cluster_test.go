@@ -171,24 +171,24 @@ func obey(ctx context.Context, c *store.Connection, change store.Change[*model.V
 	if change.Type != store.Put {
 		return nil
 	}
-	is := change.Object.Status.Ownership
+	ownership := change.Object.Status.Ownership
 	say := func(state model.ObservedState) error {
 		return c.ObserveVolumes(ctx, map[string]model.VolumeObservation{change.Object.Meta.UID: {
-			Epoch: is.Epoch, Order: is.Order, State: state, AllocatedBytes: -1}})
+			Epoch: ownership.Epoch, Order: ownership.Order, State: state, AllocatedBytes: -1}})
 	}
 	switch {
-	case is.State == model.Acquiring && is.Next == c.Ref:
+	case ownership.State == model.Acquiring && ownership.Next == c.Ref:
 		return say(model.VolumeLocked)
-	case is.State == model.Opening && is.Owner == c.Ref:
+	case ownership.State == model.Opening && ownership.Owner == c.Ref:
 		return say(model.VolumeServing)
-	case is.State == model.Moving && is.Owner == c.Ref:
+	case ownership.State == model.Moving && ownership.Owner == c.Ref:
 		return say(model.VolumeReleased)
 	}
 	return nil
 }
 
 // eventually waits until an object satisfies a condition. The limit only ends a test that fails.
-func eventually[T model.Object](h *cluster, all *store.Collection[T], name string, is func(T) bool) {
+func eventually[T model.Object](h *cluster, all *store.Collection[T], name string, reached func(T) bool) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 60*time.Second)
 	defer cancel()
@@ -196,7 +196,7 @@ func eventually[T model.Object](h *cluster, all *store.Collection[T], name strin
 	var last T
 	err := all.Watch(ctx, 0, func(c store.Change[T]) error {
 		if c.Type == store.Put && c.Object.Metadata().Name == name {
-			if last = c.Object; is(c.Object) {
+			if last = c.Object; reached(c.Object) {
 				return enough
 			}
 		}

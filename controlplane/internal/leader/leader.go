@@ -26,8 +26,8 @@ const (
 	movers = 8
 	// storeTimeout bounds one change. If etcd does not answer within it, the object is decided on again later.
 	storeTimeout = 5 * time.Second
-	// lookEvery is the interval at which the leader decides on every object, even without changes.
-	lookEvery = 30 * time.Second
+	// enqueueInterval is the interval at which the leader decides on every object, even without changes.
+	enqueueInterval = 30 * time.Second
 	// planEvery is the interval of plans while only loads change.
 	planEvery = 30 * time.Second
 	// planPause is the minimum time between two plans, so that a burst of changes needs one plan.
@@ -141,7 +141,7 @@ func (l *Leader) lead(ctx context.Context, began *store.Term) error {
 		group.Go(func() error { return t.work(ctx) })
 	}
 	group.Go(func() error { return t.planner(ctx) })
-	group.Go(func() error { return t.lookAgain(ctx) })
+	group.Go(func() error { return t.enqueueAllPeriodically(ctx) })
 	return group.Wait()
 }
 
@@ -192,9 +192,9 @@ func (t *term) planner(ctx context.Context) error {
 	}
 }
 
-// lookAgain adds every object to the queue at intervals, even without changes.
-func (t *term) lookAgain(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
+// enqueueAllPeriodically adds every object to the queue at intervals, even without changes.
+func (t *term) enqueueAllPeriodically(ctx context.Context) error {
+	ticker := time.NewTicker(enqueueInterval)
 	defer ticker.Stop()
 	for {
 		select {

@@ -223,7 +223,7 @@ func TestASessionBeyondTheLimitIsAskedToLeaveThroughItsGateway(t *testing.T) {
 	h.events.await(t, "Host SessionLimit", 1)
 }
 
-func TestWhatGatewaysHaveAppliedIsInATargetsStatus(t *testing.T) {
+func TestAppliedReportsOfGatewaysAppearInTheTargetStatus(t *testing.T) {
 	h := open(t)
 	h.replica("one")
 	a, b := h.gateway("gw-1", "a"), h.gateway("gw-2", "b")

@@ -118,8 +118,8 @@ func newFailovers() failovers {
 	return failovers{died: map[uint32]departed{}, since: map[string]time.Time{}}
 }
 
-// gone records that an incarnation is gone, at the first report of that.
-func (f failovers) gone(ref model.GatewayRef, now time.Time) {
+// recordGone records that an incarnation is gone, at the first report of that.
+func (f failovers) recordGone(ref model.GatewayRef, now time.Time) {
 	if f.died[ref.Number].ref != ref {
 		f.died[ref.Number] = departed{ref, now}
 	}

@@ -14,30 +14,30 @@ import (
 // queue has the keys on which workers must decide. Each key is in it once, so the queue is bounded by the number of objects. A
 // key is never given to two workers at a time. If it is added meanwhile, it is given out again afterwards.
 type queue struct {
-	mutex sync.Mutex
-	wake  chan struct{}
-	// ready has the keys in lists, by priority; each list is in order of arrival: see place.
-	ready [places][]decide.Key
+	mutex   sync.Mutex
+	changed chan struct{}
+	// ready has the keys in lists, by priority; each list is in order of arrival: see priority.
+	ready [priorities][]decide.Key
 	// passed counts, for each list, the keys of other lists that were given out while it was not empty.
-	passed [places]int
+	passed [priorities]int
 	state  map[decide.Key]*queued
 	later  timetable
 }
 
 // The lists of ready keys, in order of priority.
 const (
-	// inHand: a gateway's health, or a report on a volume for which the gateway waits. A volume that has begun to change its
+	// urgent: a gateway's health, or a report on a volume for which the gateway waits. A volume that has begun to change its
 	// owner completes that before the next one begins.
-	inHand = iota
-	// inTurn has all other keys that may change the owner of a volume.
-	inTurn
-	// behind has keys that follow from many changes of volumes, so that one decision covers all of these.
-	behind
-	places
+	urgent = iota
+	// normal has all other keys that may change the owner of a volume.
+	normal
+	// background has keys that follow from many changes of volumes, so that one decision covers all of these.
+	background
+	priorities
 )
 
-// atMostPassed is the number of keys of other lists that may precede a ready key.
-const atMostPassed = 256
+// maxPassed is the number of keys of other lists that may precede a ready key.
+const maxPassed = 256
 
 type queued struct {
 	waiting, working, hurry bool
@@ -48,7 +48,9 @@ type queued struct {
 	at  int
 }
 
-func newQueue() *queue { return &queue{wake: make(chan struct{}, 1), state: map[decide.Key]*queued{}} }
+func newQueue() *queue {
+	return &queue{changed: make(chan struct{}, 1), state: map[decide.Key]*queued{}}
+}
 
 func (q *queue) entry(key decide.Key) *queued {
 	e := q.state[key]
@@ -70,7 +72,7 @@ func (q *queue) put(hurry bool, keys []decide.Key) {
 	for _, key := range keys {
 		e := q.entry(key)
 		if hurry && !e.hurry {
-			q.overtake(e)
+			q.promote(e)
 		}
 		q.push(e)
 	}
@@ -88,11 +90,11 @@ func (q *queue) push(e *queued) {
 	}
 }
 
-// overtake moves a key to a list of higher priority.
-func (q *queue) overtake(e *queued) {
+// promote moves a key to a list of higher priority.
+func (q *queue) promote(e *queued) {
 	listed := e.waiting && !e.working
 	if listed {
-		from := &q.ready[e.place()]
+		from := &q.ready[e.priority()]
 		*from = slices.Delete(*from, slices.Index(*from, e.key), slices.Index(*from, e.key)+1)
 	}
 	e.hurry = true
@@ -102,26 +104,27 @@ func (q *queue) overtake(e *queued) {
 }
 
 // line appends a key that no worker has to its list.
-func (q *queue) line(e *queued) { q.ready[e.place()] = append(q.ready[e.place()], e.key) }
+func (q *queue) line(e *queued) { q.ready[e.priority()] = append(q.ready[e.priority()], e.key) }
 
-func (e *queued) place() int {
+func (e *queued) priority() int {
 	if e.hurry {
-		return inHand
+		return urgent
 	}
-	if place, known := placeOfKind[e.key.Kind]; known {
-		return place
+	if priority, known := priorityOfKind[e.key.Kind]; known {
+		return priority
 	}
-	return inTurn
+	return normal
 }
 
-// placeOfKind has the kinds that are not decided in their turn: a gateway's health concerns all its volumes, and nothing waits for the last three.
-var placeOfKind = map[model.Kind]int{
-	model.KindGateway: inHand, model.KindTarget: behind, model.KindSnapshot: behind, model.KindHost: behind,
+// priorityOfKind has the kinds that are not decided in their turn: a gateway's health concerns all its volumes, and nothing waits
+// for the last three.
+var priorityOfKind = map[model.Kind]int{
+	model.KindGateway: urgent, model.KindTarget: background, model.KindSnapshot: background, model.KindHost: background,
 }
 
 func (q *queue) ring() {
 	select {
-	case q.wake <- struct{}{}:
+	case q.changed <- struct{}{}:
 	default:
 	}
 }
@@ -129,7 +132,7 @@ func (q *queue) ring() {
 // next waits for a key. The worker must call done with it.
 func (q *queue) next(ctx context.Context) (decide.Key, bool) {
 	for {
-		key, wait, ok := q.take(time.Now())
+		key, wait, ok := q.takeDue(time.Now())
 		if ok {
 			q.ring() // there may be more keys for other workers
 			return key, true
@@ -139,14 +142,14 @@ func (q *queue) next(ctx context.Context) (decide.Key, bool) {
 		case <-ctx.Done():
 			timer.Stop()
 			return decide.Key{}, false
-		case <-q.wake:
+		case <-q.changed:
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
 
-func (q *queue) take(now time.Time) (decide.Key, time.Duration, bool) {
+func (q *queue) takeDue(now time.Time) (decide.Key, time.Duration, bool) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
@@ -154,7 +157,7 @@ func (q *queue) take(now time.Time) (decide.Key, time.Duration, bool) {
 		e.due = time.Time{}
 		q.push(e)
 	}
-	if list := q.choose(); list < places {
+	if list := q.choose(); list < priorities {
 		e := q.state[q.ready[list][0]]
 		q.ready[list] = q.ready[list][1:]
 		e.waiting, e.working, e.hurry = false, true, false
@@ -169,13 +172,13 @@ func (q *queue) take(now time.Time) (decide.Key, time.Duration, bool) {
 
 // choose returns the list from which the next key is taken; places: all are empty.
 func (q *queue) choose() int {
-	chosen := places
-	for list := range places {
-		if len(q.ready[list]) > 0 && (chosen == places || q.passed[list] >= atMostPassed) {
+	chosen := priorities
+	for list := range priorities {
+		if len(q.ready[list]) > 0 && (chosen == priorities || q.passed[list] >= maxPassed) {
 			chosen = list
 		}
 	}
-	for list := range places {
+	for list := range priorities {
 		if list == chosen {
 			q.passed[list] = 0
 		} else if len(q.ready[list]) > 0 {

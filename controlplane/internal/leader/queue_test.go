@@ -34,7 +34,7 @@ func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
 		t.Fatal("each once, in order")
 	}
 	q.add(one)
-	if key, _, ok := q.take(time.Now()); ok {
+	if key, _, ok := q.takeDue(time.Now()); ok {
 		t.Fatalf("%v is given to a second worker", key)
 	}
 	q.done(one, false, 0)
@@ -54,7 +54,7 @@ var (
 )
 
 // A volume that is changing its owner precedes others that have not begun, and keys that follow from many changes are last.
-func TestWhatAGatewayWaitsForIsGivenOutFirstAndWhatFollowsFromManyLast(t *testing.T) {
+func TestTheQueueServesUrgentKeysFirstAndDerivedKeysLast(t *testing.T) {
 	q := newQueue()
 	q.add(ofTarget, one, two, ofGateway)
 	q.hurry(two)
@@ -78,12 +78,12 @@ func TestWhatAGatewayWaitsForIsGivenOutFirstAndWhatFollowsFromManyLast(t *testin
 	}
 }
 
-func TestWhateverGoesFirstHoldsUpTheRestForSoLongOnly(t *testing.T) {
+func TestKeysOfHigherPriorityDelayTheOthersForALimitedTime(t *testing.T) {
 	q := newQueue()
 	q.add(one, ofTarget)
 	waiting := map[decide.Key]bool{one: true, ofTarget: true}
 	for turn := 0; len(waiting) > 0; turn++ {
-		if turn > 2*(atMostPassed+1) {
+		if turn > 2*(maxPassed+1) {
 			t.Fatalf("after %d turns of others these are not given out: %v", turn, waiting)
 		}
 		q.hurry(two)
@@ -93,7 +93,7 @@ func TestWhateverGoesFirstHoldsUpTheRestForSoLongOnly(t *testing.T) {
 	}
 }
 
-func TestWhatFailsComesBackLaterAndLaterAndHoldsUpNobody(t *testing.T) {
+func TestAFailingKeyIsRetriedWithBackoffAndDelaysNoOtherKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		q.add(one)
@@ -119,7 +119,7 @@ func TestWhatFailsComesBackLaterAndLaterAndHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestNothingIsDecidedUntilEveryWatchHasToldEverything(t *testing.T) {
+func TestNothingIsDecidedBeforeEveryWatchIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := newMetrics(prometheus.NewRegistry())
 		if err != nil {

@@ -77,7 +77,7 @@ func (t *term) carryOut(ctx context.Context, a decide.Action) error {
 	if err != nil {
 		return err
 	}
-	t.take(stored)
+	t.applyStored(stored)
 	if !stored.Changed {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (t *term) carryOut(ctx context.Context, a decide.Action) error {
 	return nil
 }
 
-// take puts a stored result into the view at once, so that the next step does not wait for the watch.
-func (t *term) take(stored decide.Stored) {
+// applyStored puts a stored result into the view at once, so that the next step does not wait for the watch.
+func (t *term) applyStored(stored decide.Stored) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if stored.Object != nil && len(t.unsynced) == 0 {
@@ -114,7 +114,7 @@ func (t *term) noteStored(a decide.Action) {
 		of.Done(t.view, now)
 	}
 	if g, ok := of.Object.(*model.Gateway); ok && of.Event != nil && of.Event.Reason == string(model.GatewayDead) {
-		t.failovers.gone(g.Ref(), now)
+		t.failovers.recordGone(g.Ref(), now)
 	}
 	if evicted, ok := a.(*decide.Evict); ok {
 		t.metrics.evicted.WithLabelValues(evicted.Reason).Inc()

@@ -152,7 +152,7 @@ func (t *term) observed(c store.RecordChange[model.Observed]) {
 // restarted records the time since which an incarnation is gone: another one has connected.
 func (t *term) restarted(ref model.GatewayRef, now time.Time) {
 	if g := t.view.GatewayByNumber(ref.Number); g != nil && g.Status.Incarnation != ref.Incarnation {
-		t.failovers.gone(g.Ref(), now)
+		t.failovers.recordGone(g.Ref(), now)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNobodyIsToldToConnectToEveryAddress(t *testing.T) {
+func TestAdvertisedAddressesMustNotBeWildcards(t *testing.T) {
 	for _, c := range []struct {
 		listen, advertised, forwarding string
 		wants                          []string

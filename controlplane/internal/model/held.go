@@ -12,7 +12,8 @@ const HeldReason = "HeldAfterRestore"
 // Holder is an object whose pending operations wait for an administrator after a restore of the store.
 type Holder interface {
 	Object
-	// Pending lists the requested operations that are not complete, as an administrator reads them. names has the names of gateways.
+	// Pending lists the requested operations that are not complete, as an administrator reads them. names has the names of
+	// gateways.
 	Pending(names GatewayNames) []string
 	// Hold makes the pending operations wait until an administrator confirms or discards them. It returns false if there are none.
 	Hold(now time.Time, names GatewayNames) bool
@@ -72,8 +73,8 @@ func (v *Volume) Hold(now time.Time, names GatewayNames) bool {
 	if len(v.Status.Held) == 0 {
 		return false
 	}
-	if is, err := v.Status.Ownership.CancelMove(); err == nil && v.Status.Move != nil {
-		v.Status.Ownership = v.Status.Ownership.Ordered(is, now)
+	if ownership, err := v.Status.Ownership.CancelMove(); err == nil && v.Status.Move != nil {
+		v.Status.Ownership = v.Status.Ownership.Ordered(ownership, now)
 		v.Status.MoveRequest, v.Status.Move = &MoveRequest{Gateway: v.Status.Move.To, Since: now}, nil
 	}
 	return true
@@ -82,8 +83,8 @@ func (v *Volume) Hold(now time.Time, names GatewayNames) bool {
 // Held implements Holder.
 func (v *Volume) Held() *[]string { return &v.Status.Held }
 
-// Discard implements Holder: the volume keeps its size and its owner. It fails if nothing is held, or if the volume waits for its content:
-// a volume without content is of no use, and a copy that was finished after the backup may hold newer data.
+// Discard implements Holder: the volume keeps its size and its owner. It fails if nothing is held, or if the volume waits for its
+// content: a volume without content is of no use, and a copy that was finished after the backup may hold newer data.
 func (v *Volume) Discard() (undeleted bool, err error) {
 	switch {
 	case len(v.Status.Held) == 0:

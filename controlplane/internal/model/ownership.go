@@ -158,11 +158,11 @@ func (o Ownership) CancelMove() (Ownership, error) {
 	if o.State != Moving {
 		return o.illegal("cancel move")
 	}
-	return o.kept(), nil
+	return o.settled(), nil
 }
 
-// kept returns the state in which the owner owns the volume and no change is in progress.
-func (o Ownership) kept() Ownership {
+// settled returns the state in which the owner owns the volume and no change is in progress.
+func (o Ownership) settled() Ownership {
 	owned := o.within(Owned)
 	owned.Owner = o.Owner
 	return owned
@@ -224,7 +224,7 @@ func (o Ownership) Abandon() (Ownership, error) {
 	if o.Owner.IsZero() {
 		return o.within(Orphaned), nil
 	}
-	return o.kept(), nil
+	return o.settled(), nil
 }
 
 // LoseOwner orphans a volume of a local pool whose owner is gone, while no target exports the volume and no gateway of its node

@@ -175,7 +175,7 @@ func TestNoOrderOfChangesGivesTwoOwnersInOneEpoch(t *testing.T) {
 }
 
 // A store that was restored from a backup has lost the last epochs and orders; gateways know them.
-func TestALostEpochIsTakenUpWithWhoeverServesInIt(t *testing.T) {
+func TestALostEpochIsAdoptedTogetherWithTheGatewayThatServesInIt(t *testing.T) {
 	o := owned(t, one)
 	served, err := o.Raise(two, 7, 20, true)
 	served = step(t, served, err)

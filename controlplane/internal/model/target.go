@@ -211,8 +211,8 @@ func (t *Target) ValidateNumbers(quarantine []QuarantinedLun, uids VolumeUIDs, n
 		entries[held.ID] = held
 	}
 	for i, lun := range t.Spec.Luns {
-		held, is := entries[lun.ID]
-		if left := held.Since.Add(LunQuarantine).Sub(now); is && !held.showed(lun.Volume, uids) && left > 0 {
+		held, exists := entries[lun.ID]
+		if left := held.Since.Add(LunQuarantine).Sub(now); exists && !held.showed(lun.Volume, uids) && left > 0 {
 			found.Addf(fmt.Sprintf("spec.luns[%d].id", i),
 				"%d was volume %s until %s; hosts may still hold its device: take another number or wait %s",
 				lun.ID, held.Volume, held.Since.UTC().Format(time.RFC3339), left.Round(time.Minute))

@@ -46,14 +46,14 @@ func (a *answers) forget(target string) {
 
 func (o *Objects) access(t *model.Target) map[string][]placement.PortalRef {
 	shown := map[string][]placement.PortalRef{}
-	for _, access := range placement.Plan(o.around(t)).Access {
+	for _, access := range placement.Plan(o.placementInput(t)).Access {
 		shown[access.Host] = access.Portals
 	}
 	return shown
 }
 
-// around returns the target with all objects that Plan needs for it.
-func (o *Objects) around(t *model.Target) placement.Cluster {
+// placementInput returns the target with all objects that Plan needs for it.
+func (o *Objects) placementInput(t *model.Target) placement.Cluster {
 	cluster := placement.Cluster{Policy: placement.Policy{MaxMoves: -1}}
 	for _, fabric := range o.Fabrics {
 		cluster.Fabrics = append(cluster.Fabrics, placement.FabricFrom(fabric))

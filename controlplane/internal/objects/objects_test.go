@@ -58,7 +58,7 @@ func TestTheLayoutIsAnotherForAllButOwnersAndStates(t *testing.T) {
 	}
 }
 
-func TestWhatAHostIsShownIsWhatItWouldBeIfItWereMadeAnew(t *testing.T) {
+func TestACachedAccessEqualsAFreshlyComputedOne(t *testing.T) {
 	o := layout()
 	for what, change := range map[string]func(){
 		"nothing": func() {},

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// lookedForBy is the number of gateways that monitor a gateway without a stream, besides those that share a path set with it.
-	lookedForBy = 2
-	// maxLookedFor bounds the gateways that one gateway monitors in this way.
-	maxLookedFor = 64
+	// monitorsPerGateway is the number of gateways that monitor a gateway without a stream, besides those that share a path set
+	// with it.
+	monitorsPerGateway = 2
+	// maxMonitored bounds the gateways that one gateway monitors in this way.
+	maxMonitored = 64
 )
 
 // PeersOf returns the peers of a gateway, by number: all gateways that share a path set with it, and some that have lost their
@@ -18,7 +19,7 @@ const (
 // over from (R1).
 func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	number := gateway.Status.Number
-	peers := o.lookedFor(gateway)
+	peers := o.monitoredBy(gateway)
 	for _, target := range o.Targets {
 		if !target.Meta.Deleting() && slices.Contains(target.Status.PathSet, number) {
 			peers = append(peers, target.Status.PathSet...)
@@ -28,9 +29,9 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// lookedFor returns the gateways of the same pool, which share its network, that have no stream and that this gateway monitors.
+// monitoredBy returns the gateways of the same pool, which share its network, that have no stream and that this gateway monitors.
 // Each of them is monitored by the next gateways with a stream.
-func (o *Objects) lookedFor(gateway *model.Gateway) []uint32 {
+func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
 	for _, other := range o.Gateways {
 		switch {
@@ -49,7 +50,7 @@ func (o *Objects) lookedFor(gateway *model.Gateway) []uint32 {
 	}
 	lost = slices.DeleteFunc(lost, func(number uint32) bool {
 		next, _ := slices.BinarySearch(present, number)
-		return (at-next+len(present))%len(present) >= lookedForBy
+		return (at-next+len(present))%len(present) >= monitorsPerGateway
 	})
-	return lost[:min(len(lost), maxLookedFor)]
+	return lost[:min(len(lost), maxMonitored)]
 }

@@ -49,7 +49,7 @@ func TestAGatewayWithoutAStreamIsLookedForByOthersThanThoseOfItsPathSets(t *test
 	}
 }
 
-func TestWhoMayNotReachAGatewayIsNotAskedForItAndNobodyIsAskedForTooMany(t *testing.T) {
+func TestOnlyPeersThatMayReachAGatewayMonitorItAndTheirNumberIsLimited(t *testing.T) {
 	o := pool(3, 1, 2)
 	other := *o.GatewayByNumber(3)
 	other.Spec.GatewayPool = "elsewhere"

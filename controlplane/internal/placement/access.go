@@ -64,11 +64,11 @@ func (p *planner) hostAccess(t *target, h *host) HostAccess {
 // none it returns all portals, so that no gateway is missing: there may be a route that the fabrics do not declare.
 func (p *planner) gatewayPortals(t *target, h *host, index int32, at int) []shown {
 	g := &p.gateways[index]
-	base := shown{gateway: index, turn: turn(h.Name, at, len(t.set))}
+	base := shown{gateway: index, turn: rotation(h.Name, at, len(t.set))}
 	switch {
 	case g.Health == Dead:
 		base.tier = 2
-	case !p.stays(t, index):
+	case !p.mayStay(t, index):
 		base.tier = 1
 	}
 	var reached, all []shown
@@ -99,8 +99,8 @@ func (p *planner) gatewayPortals(t *target, h *host, index int32, at int) []show
 	return all
 }
 
-// turn rotates the order of gateways at equal distance, so that hosts are distributed over them.
-func turn(host string, at, count int) uint32 {
+// rotation rotates the order of gateways at equal distance, so that hosts are distributed over them.
+func rotation(host string, at, count int) uint32 {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(host)) // never fails
 	return (uint32(at) + hash.Sum32()%uint32(count)) % uint32(count)

@@ -97,8 +97,8 @@ func (g *graph) addLink(link Link, problems *problems) {
 	g.edges[b] = append(g.edges[b], edge{a, cost, id})
 }
 
-// place returns the index of a switch. In a fabric of one switch, an empty name means that switch.
-func (g *graph) place(name string) (index int32, known bool) {
+// switchIndex returns the index of a switch. In a fabric of one switch, an empty name means that switch.
+func (g *graph) switchIndex(name string) (index int32, known bool) {
 	if name == "" {
 		if len(g.switches) == 1 {
 			return 0, true

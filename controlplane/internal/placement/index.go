@@ -50,14 +50,14 @@ type gateway struct {
 
 type portal struct {
 	Portal
-	place place
+	place switchRef
 }
 
 // serves reports whether hosts reach anything through the gateway.
 func (g *gateway) serves() bool { return g.Health != Dead && len(g.portals) > 0 }
 
-// keeps reports whether the gateway keeps its paths and volumes.
-func (g *gateway) keeps() bool {
+// mayKeep reports whether the gateway keeps its paths and volumes.
+func (g *gateway) mayKeep() bool {
 	return g.serves() && (g.Health == Usable || g.Health == Cordoned)
 }
 
@@ -78,7 +78,7 @@ type pool struct {
 type host struct {
 	*Host
 	site   int32
-	places []place
+	places []switchRef
 }
 
 type volume struct {
@@ -211,9 +211,9 @@ func (p *planner) newGateway(in *Gateway, count int) gateway {
 			"it counts as cordoned: report its health")
 		in.Health = Cordoned
 	}
-	var places []place
+	var places []switchRef
 	for _, q := range in.Portals {
-		at := p.net.place(q.Fabric, q.Switch, model.KindGateway, in.Name, &p.problems)
+		at := p.net.findSwitch(q.Fabric, q.Switch, model.KindGateway, in.Name, &p.problems)
 		places = append(places, at)
 		g.portals = append(g.portals, portal{q, at})
 	}
@@ -244,7 +244,7 @@ func (p *planner) enterPool(i int32) {
 		g.pool = &pool{name: g.Pool, sites: map[int32][]int32{}}
 		p.pools[g.Pool] = g.pool
 	}
-	if g.keeps() {
+	if g.mayKeep() {
 		g.pool.weight += g.weight
 		g.pool.pathLoad += g.pathLoad
 		g.pool.ownerLoad += g.ownerLoad
@@ -264,13 +264,13 @@ func (p *planner) indexHosts(in []Host) {
 			duplicate(&p.problems, model.KindHost, h.Name)
 			continue
 		}
-		var places []place
+		var places []switchRef
 		for _, a := range h.Switches {
-			places = append(places, p.net.place(a.Fabric, a.Switch, model.KindHost, h.Name, &p.problems))
+			places = append(places, p.net.findSwitch(a.Fabric, a.Switch, model.KindHost, h.Name, &p.problems))
 		}
 		slices.SortFunc(places, comparePlaces)
 		places = slices.Compact(places)
-		distinct := slices.CompactFunc(places, func(a, b place) bool { return a.fabric == b.fabric })
+		distinct := slices.CompactFunc(places, func(a, b switchRef) bool { return a.fabric == b.fabric })
 		if len(distinct) < len(places) {
 			p.problems.add(model.KindHost, h.Name, ReasonAmbiguousPosition,
 				"it sits on two switches of one fabric",

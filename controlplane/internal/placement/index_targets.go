@@ -219,16 +219,16 @@ func (p *planner) targetHops(t *target) []int64 {
 	return hops
 }
 
-// fair returns the load of a gateway if all were loaded in proportion to their weights; at least 1.
-func fair(g *gateway, poolLoad int64) float64 {
+// fairLoad returns the load of a gateway if all were loaded in proportion to their weights; at least 1.
+func fairLoad(g *gateway, poolLoad int64) float64 {
 	if g.pool.weight == 0 {
 		return 1
 	}
 	return max(1, float64(poolLoad)*float64(g.weight)/float64(g.pool.weight))
 }
 
-func (p *planner) pathFair(g *gateway) float64  { return fair(g, g.pool.pathLoad) }
-func (p *planner) ownerFair(g *gateway) float64 { return fair(g, g.pool.ownerLoad) }
+func (p *planner) pathFair(g *gateway) float64  { return fairLoad(g, g.pool.pathLoad) }
+func (p *planner) ownerFair(g *gateway) float64 { return fairLoad(g, g.pool.ownerLoad) }
 
 // cost returns the cost of adding a load to a gateway, per unit of that load, in fair shares. The same cost decides on the first
 // assignment and on moves, so these never undo each other.

@@ -134,7 +134,7 @@ func (p *planner) pathCause(t *target, pair Replacement) Cause {
 	switch {
 	case !known || !p.gateways[g].serves():
 		return CauseDead
-	case !p.stays(t, g):
+	case !p.mayStay(t, g):
 		return CauseLeft
 	case pair.By == 0 || len(t.present) > t.want:
 		return CauseSurplus
@@ -154,7 +154,7 @@ func (p *planner) ownerCause(v *volume) Cause {
 	switch {
 	case v.present == none || !p.gateways[v.present].serves():
 		return CauseDead
-	case !p.gateways[v.present].keeps() || !slices.Contains(t.present, v.present):
+	case !p.gateways[v.present].mayKeep() || !slices.Contains(t.present, v.present):
 		return CauseLeft
 	case !t.has(v.present):
 		return p.pathCause(t, Replacement{Gone: v.Owner, By: p.gateways[v.present].Number})

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// place is a switch of a fabric, by index; the switch may be unknown.
-type place struct{ fabric, at int32 }
+// switchRef is a switch of a fabric, by index; the switch may be unknown.
+type switchRef struct{ fabric, at int32 }
 
 // network has all fabrics, and the places of hosts and gateways on them. Many hosts share their places, and so do many gateways:
 // everything is computed once for each pair of sites.
@@ -25,11 +25,11 @@ type network struct {
 
 // sites numbers the distinct lists of places.
 type sites struct {
-	places [][]place
+	places [][]switchRef
 	byKey  map[string]int32
 }
 
-func (s *sites) intern(places []place) int32 {
+func (s *sites) intern(places []switchRef) int32 {
 	key := make([]byte, 0, 8*len(places))
 	for _, p := range places {
 		key = binary.LittleEndian.AppendUint32(key, uint32(p.fabric))
@@ -47,7 +47,7 @@ func (s *sites) intern(places []place) int32 {
 	return id
 }
 
-func comparePlaces(a, b place) int {
+func comparePlaces(a, b switchRef) int {
 	return cmp.Or(cmp.Compare(a.fabric, b.fabric), cmp.Compare(a.at, b.at))
 }
 
@@ -83,10 +83,10 @@ func newNetwork(fabrics []Fabric, problems *problems) *network {
 	return n
 }
 
-// place finds a switch by name. Nothing is known about a fabric that is not declared.
-func (n *network) place(
+// findSwitch finds a switch by name. Nothing is known about a fabric that is not declared.
+func (n *network) findSwitch(
 	fabric, name string, kind model.Kind, object string, problems *problems,
-) place {
+) switchRef {
 	at, known := n.byName[fabric]
 	if !known {
 		problems.add(kind, object, ReasonUnknownFabric,
@@ -95,15 +95,15 @@ func (n *network) place(
 		at = int32(len(n.graphs))
 		n.byName[fabric] = at
 		n.graphs = append(n.graphs, &graph{name: fabric})
-		return place{at, unknown}
+		return switchRef{at, unknown}
 	}
-	index, known := n.graphs[at].place(name)
+	index, known := n.graphs[at].switchIndex(name)
 	if !known && len(n.graphs[at].switches) > 0 {
 		problems.add(kind, object, ReasonUnknownSwitch,
 			"it names switch "+fabric+"/"+name+", which doesn't exist",
 			"its place counts as not known: add the switch to the fabric or correct the name")
 	}
-	return place{at, index}
+	return switchRef{at, index}
 }
 
 const (
@@ -130,7 +130,7 @@ func (n *network) pathsOf(hostSite int32) *hostPaths {
 	return n.hostPaths[hostSite]
 }
 
-func (n *network) newHostPaths(host []place) *hostPaths {
+func (n *network) newHostPaths(host []switchRef) *hostPaths {
 	count := len(n.gatewaySites.places)
 	v := &hostPaths{hops: make([]int64, count), fabric: make([]int32, count)}
 	for site, gateway := range n.gatewaySites.places {
@@ -154,7 +154,7 @@ func (n *network) newHostPaths(host []place) *hostPaths {
 	return v
 }
 
-func onlyFabric(gateway []place) int32 {
+func onlyFabric(gateway []switchRef) int32 {
 	only := nowhere
 	for _, p := range gateway {
 		only = join(only, p.fabric)
@@ -173,7 +173,7 @@ func join(a, b int32) int32 {
 }
 
 // nearest returns the least distance to a portal on the same fabric, or apart.
-func (n *network) nearest(from place, gateway []place) int64 {
+func (n *network) nearest(from switchRef, gateway []switchRef) int64 {
 	best := int64(apart)
 	for _, to := range gateway {
 		if to.fabric != from.fabric {

@@ -45,7 +45,7 @@ func (p *planner) keepOwners() {
 	var buffer []int32
 	for i := range p.volumes {
 		v := &p.volumes[i]
-		if v.present == none || !p.gateways[v.present].keeps() {
+		if v.present == none || !p.gateways[v.present].mayKeep() {
 			continue
 		}
 		buffer = p.candidates(v, buffer)
@@ -105,7 +105,7 @@ func (p *planner) chooseLastResort(v *volume, candidates []int32) {
 	if len(candidates) == 0 {
 		if v.PoolKind == LocalPool || v.PoolKind == RBDPool {
 			p.problems.add(model.KindVolume, v.Name, ReasonNoOwner,
-				"no gateway that serves can own it"+v.where(),
+				"no gateway that serves can own it"+v.locationText(),
 				"it is unavailable: bring such a gateway back")
 		}
 		return
@@ -114,7 +114,7 @@ func (p *planner) chooseLastResort(v *volume, candidates []int32) {
 		return cmp.Compare(p.reluctance(v, a), p.reluctance(v, b))
 	})
 	p.problems.add(model.KindVolume, v.Name, ReasonDrainBlocked,
-		"only cordoned or draining gateways can own it"+v.where(),
+		"only cordoned or draining gateways can own it"+v.locationText(),
 		fmt.Sprintf("gateway %s owns it: add a usable gateway to the path set",
 			gatewayName(p.gateways[best].Gateway)))
 	p.own(v, best)
@@ -124,13 +124,13 @@ func (p *planner) reluctance(v *volume, g int32) int {
 	switch {
 	case g == v.present:
 		return 0
-	case p.gateways[g].keeps():
+	case p.gateways[g].mayKeep():
 		return 1
 	}
 	return 2
 }
 
-func (v *volume) where() string {
+func (v *volume) locationText() string {
 	if v.PoolKind == LocalPool {
 		return fmt.Sprintf(": its data is on node %q", v.Node)
 	}
@@ -155,15 +155,15 @@ func (p *planner) reportMeeting(v *volume, candidates []int32) {
 // rebalanceOwners moves volumes within their path sets.
 func (p *planner) rebalanceOwners() {
 	for range maxRounds {
-		swept := p.sweepOwners()
+		swept := p.shiftNewOwners()
 		if moved := p.movePresentOwners(); !moved && !swept {
 			return
 		}
 	}
 }
 
-// sweepOwners moves volumes that get an owner in this plan anyway.
-func (p *planner) sweepOwners() bool {
+// shiftNewOwners moves volumes that get an owner in this plan anyway.
+func (p *planner) shiftNewOwners() bool {
 	swept := false
 	for i := range p.volumes {
 		if s, worth := p.ownerShift(int32(i), false); worth {
@@ -188,7 +188,7 @@ func (p *planner) movePresentOwners() bool {
 		return p.ownerShift(what, true)
 	}
 	return bestFirst(queue, again, func(s shift) bool {
-		if !p.afford(1) {
+		if !p.useMoves(1) {
 			return false
 		}
 		v := &p.volumes[s.what]

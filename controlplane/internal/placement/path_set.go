@@ -8,12 +8,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-func (p *planner) enter(t *target, g int32) {
+func (p *planner) addPath(t *target, g int32) {
 	t.set = append(t.set, g)
 	p.gateways[g].pathLoad += t.share
 }
 
-func (p *planner) leave(t *target, g int32) {
+func (p *planner) removePath(t *target, g int32) {
 	at := slices.Index(t.set, g)
 	t.set = slices.Delete(t.set, at, at+1)
 	p.gateways[g].pathLoad -= t.share
@@ -24,15 +24,15 @@ func (p *planner) keepPresent() {
 	for i := range p.targets {
 		t := &p.targets[i]
 		for _, g := range t.present {
-			if p.stays(t, g) {
-				p.enter(t, g)
+			if p.mayStay(t, g) {
+				p.addPath(t, g)
 			}
 		}
 	}
 }
 
-func (p *planner) stays(t *target, g int32) bool {
-	return p.gateways[g].keeps() && p.gateways[g].pool == t.pool
+func (p *planner) mayStay(t *target, g int32) bool {
+	return p.gateways[g].mayKeep() && p.gateways[g].pool == t.pool
 }
 
 // fillPathSets assigns the paths of every target, high loads first, because low loads then even out the rest.
@@ -53,7 +53,7 @@ func (p *planner) fillPathSets() {
 			if g == none {
 				break
 			}
-			p.enter(t, g)
+			p.addPath(t, g)
 		}
 		p.pad(t)
 	}
@@ -72,7 +72,7 @@ func (p *planner) fillNodes(t *target) {
 		}
 		// A dead gateway stays, because the data is on its node, unless other volumes need a path.
 		if g != none && (p.gateways[g].serves() || !p.hasShared(t)) {
-			p.enter(t, g)
+			p.addPath(t, g)
 			continue
 		}
 		p.problems.add(model.KindTarget, t.Name, ReasonNoGatewayOnNode,
@@ -178,7 +178,7 @@ func (p *planner) trim(t *target) {
 		if worst == none {
 			return
 		}
-		p.leave(t, worst)
+		p.removePath(t, worst)
 	}
 }
 
@@ -212,18 +212,18 @@ func (p *planner) pad(t *target) {
 		if g == none {
 			break
 		}
-		p.enter(t, g)
+		p.addPath(t, g)
 	}
 	slices.Sort(t.set)
 	serving := 0
 	for _, g := range t.set {
-		if p.stays(t, g) {
+		if p.mayStay(t, g) {
 			serving++
 		} else if p.gateways[g].serves() {
 			p.problems.add(model.KindTarget, t.Name, ReasonDrainBlocked,
 				fmt.Sprintf("gateway %s should leave its path set, and no other can take its place",
 					gatewayName(p.gateways[g].Gateway)),
-				p.mendOfBlockedDrain(t, g))
+				p.drainRemedy(t, g))
 		}
 	}
 	if serving < t.want {
@@ -233,9 +233,9 @@ func (p *planner) pad(t *target) {
 	}
 }
 
-// mendOfBlockedDrain returns the remedy: a gateway that local volumes need must be replaced on its node, any other one on any
+// drainRemedy returns the remedy: a gateway that local volumes need must be replaced on its node, any other one on any
 // node.
-func (p *planner) mendOfBlockedDrain(t *target, g int32) string {
+func (p *planner) drainRemedy(t *target, g int32) string {
 	if p.needed(t, g) {
 		return fmt.Sprintf("it stays: add a usable gateway to pool %s on node %q", t.GatewayPool, p.gateways[g].Node)
 	}

@@ -124,7 +124,7 @@ func checkPlan(t *testing.T, c Cluster, a Assignment) {
 	}
 }
 
-func TestWhateverTheInputTheInvariantsHold(t *testing.T) {
+func TestTheInvariantsHoldForEveryInput(t *testing.T) {
 	for seed := range uint64(1000) {
 		c := randomCluster(seed, odd)
 		checkPlan(t, c, Plan(c))

@@ -58,15 +58,15 @@ func bestFirst(queue []shift, again func(what int32) (shift, bool), do func(shif
 // rebalancePaths moves paths to gateways that carry less load or are nearer, without any loss of redundancy.
 func (p *planner) rebalancePaths() {
 	for range maxRounds {
-		swept := p.sweepPaths()
+		swept := p.shiftNewPaths()
 		if moved := p.movePresentPaths(); !moved && !swept {
 			return
 		}
 	}
 }
 
-// sweepPaths moves paths that are new in this plan: no host uses them yet.
-func (p *planner) sweepPaths() bool {
+// shiftNewPaths moves paths that are new in this plan: no host uses them yet.
+func (p *planner) shiftNewPaths() bool {
 	swept := false
 	low := p.lowest()
 	for i := range p.targets {
@@ -101,7 +101,7 @@ func (p *planner) movePresentPaths() bool {
 	}
 	return bestFirst(queue, again, func(s shift) bool {
 		t := &p.targets[s.what]
-		if !p.afford(1 + p.owned(t, s.from)) {
+		if !p.useMoves(1 + p.owned(t, s.from)) {
 			return false
 		}
 		t.gain = max(t.gain, s.benefit)
@@ -112,8 +112,8 @@ func (p *planner) movePresentPaths() bool {
 
 func (p *planner) shiftPath(s shift) {
 	t := &p.targets[s.what]
-	p.leave(t, s.from)
-	p.enter(t, s.to)
+	p.removePath(t, s.from)
+	p.addPath(t, s.to)
 	slices.Sort(t.set)
 }
 

@@ -9,7 +9,7 @@ import (
 // nor sites.
 func bruteScore(p *planner, t *target, set []int32) score {
 	var sum score
-	hosts := make([][]place, 0, len(t.hosts))
+	hosts := make([][]switchRef, 0, len(t.hosts))
 	for _, h := range t.hosts {
 		hosts = append(hosts, p.hosts[h].places)
 	}
@@ -22,7 +22,7 @@ func bruteScore(p *planner, t *target, set []int32) score {
 	return sum
 }
 
-func bruteHost(p *planner, host []place, set []int32) score {
+func bruteHost(p *planner, host []switchRef, set []int32) score {
 	var s score
 	all := failure{switchOf: -1, linkOf: -1, fabric: -1}
 	if !survives(p, host, set, all) {
@@ -70,7 +70,7 @@ type failure struct {
 
 // survives reports whether the host reaches a gateway of the set after a failure. A host whose place is unknown reaches every
 // remaining portal.
-func survives(p *planner, host []place, set []int32, f failure) bool {
+func survives(p *planner, host []switchRef, set []int32, f failure) bool {
 	for _, i := range set {
 		g := &p.gateways[i]
 		if !g.serves() || f.gateway != nil && f.gateway(i) {
@@ -91,11 +91,11 @@ func survives(p *planner, host []place, set []int32, f failure) bool {
 	return false
 }
 
-func stands(f failure, at place) bool {
+func stands(f failure, at switchRef) bool {
 	return f.fabric != int(at.fabric) && (f.switchOf != int(at.fabric) || f.index != int(at.at))
 }
 
-func joined(p *planner, a, b place, f failure) bool {
+func joined(p *planner, a, b switchRef, f failure) bool {
 	if a.at == unknown || b.at == unknown {
 		return true
 	}

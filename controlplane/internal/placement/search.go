@@ -29,7 +29,7 @@ func (p *planner) makeRedundant() {
 		s := search{planner: p, target: t, best: present, left: min(maxTargetTrials, p.trials)}
 		s.begin()
 		p.trials -= min(maxTargetTrials, p.trials) - s.left
-		if s.found != nil && p.afford(p.disturbed(t, s.found)) {
+		if s.found != nil && p.useMoves(p.disturbed(t, s.found)) {
 			p.replaceSet(t, s.found)
 			t.improved = true
 		}
@@ -47,9 +47,9 @@ func (p *planner) disturbed(t *target, set []int32) int {
 	return count
 }
 
-// afford subtracts moves from the remaining number. The first replacement is always allowed: otherwise a target with many volumes
+// useMoves subtracts moves from the remaining number. The first replacement is always allowed: otherwise a target with many volumes
 // would never move.
-func (p *planner) afford(moves int) bool {
+func (p *planner) useMoves(moves int) bool {
 	untouched := p.movesLeft == p.policy.maxMoves && p.movesLeft > 0
 	if moves > 0 && moves > p.movesLeft && !untouched {
 		return false
@@ -61,12 +61,12 @@ func (p *planner) afford(moves int) bool {
 func (p *planner) replaceSet(t *target, set []int32) {
 	for _, g := range slices.Clone(t.set) {
 		if !slices.Contains(set, g) {
-			p.leave(t, g)
+			p.removePath(t, g)
 		}
 	}
 	for _, g := range set {
 		if !t.has(g) {
-			p.enter(t, g)
+			p.addPath(t, g)
 		}
 	}
 	slices.Sort(t.set)

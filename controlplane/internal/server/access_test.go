@@ -138,7 +138,7 @@ func (s *system) sign(file, organization string, until time.Duration) {
 	}
 }
 
-func TestWhoTrustsTheServerButShowsNoCertificateIsRefused(t *testing.T) {
+func TestAClientWithoutACertificateIsRefused(t *testing.T) {
 	s := start(t)
 	trusted, err := credentials.NewClientTLSFromFile(filepath.Join(s.certs, certs.CAFile), "")
 	if err != nil {
@@ -172,12 +172,12 @@ func TestHealthAndReflectionAreThereForWhoHasACertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, service := range answer.GetListServicesResponse().GetService() {
-		told[service.GetName()] = true
+		listed[service.GetName()] = true
 	}
 	everyMethod(func(method protoreflect.MethodDescriptor) {
-		if service := string(method.Parent().FullName()); !told[service] {
+		if service := string(method.Parent().FullName()); !listed[service] {
 			t.Errorf("reflection does not tell of %s", service)
 		}
 	})

@@ -103,14 +103,14 @@ func (c *Certificates) readOwn() {
 				if certificate.IsCA {
 					role = "ca"
 				}
-				c.take(holder{role, certificate.Subject.CommonName}, certificate.NotAfter)
+				c.record(holder{role, certificate.Subject.CommonName}, certificate.NotAfter)
 			}
 		}
 	}
 }
 
-// take remembers a holder's certificate, and reports it if that is due.
-func (c *Certificates) take(h holder, end time.Time) {
+// record remembers a holder's certificate, and reports it if that is due.
+func (c *Certificates) record(h holder, end time.Time) {
 	// Prometheus panics on a label value that is not UTF-8. The name in a certificate need not be UTF-8, and a cut can split a
 	// character.
 	h.name = strings.ToValidUTF8(h.name[:min(len(h.name), maxHolder)], "")
@@ -132,7 +132,7 @@ func (c *Certificates) take(h holder, end time.Time) {
 	due := known.due(now)
 	c.mutex.Unlock()
 	if due {
-		c.tell(h, end, now)
+		c.reportEnd(h, end, now)
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *seenCertificate) due(now time.Time) bool {
 	return true
 }
 
-func (c *Certificates) tell(h holder, end, now time.Time) {
+func (c *Certificates) reportEnd(h holder, end, now time.Time) {
 	left := int(end.Sub(now).Hours() / 24)
 	message := fmt.Sprintf("its certificate ends in %d days, on ", left) + end.UTC().Format(time.DateOnly) +
 		": renew it, or repair what renews it"
@@ -187,7 +187,7 @@ func (c *Certificates) check() {
 	}
 	c.mutex.Unlock()
 	for h, end := range due {
-		c.tell(h, end, now)
+		c.reportEnd(h, end, now)
 	}
 }
 

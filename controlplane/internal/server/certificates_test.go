@@ -25,9 +25,9 @@ func TestACertificateThatEndsSoonIsReportedOnceADayUntilItIsRenewed(t *testing.T
 	c.now = func() time.Time { return now }
 	first, second := holder{"gateway", "gw-1"}, holder{"operator", "opa"}
 	end := now.Add(29 * 24 * time.Hour)
-	c.take(first, end)
-	c.take(second, now.Add(33*24*time.Hour))
-	c.take(first, end)
+	c.record(first, end)
+	c.record(second, now.Add(33*24*time.Hour))
+	c.record(first, end)
 	if len(reports) != 1 || reports[0] != "gateway gw-1" {
 		t.Fatalf("reported %v, want gateway gw-1 once", reports)
 	}
@@ -36,9 +36,9 @@ func TestACertificateThatEndsSoonIsReportedOnceADayUntilItIsRenewed(t *testing.T
 	if len(reports) != 2 {
 		t.Errorf("a day later reported %v", reports)
 	}
-	c.take(first, now.Add(300*24*time.Hour))
+	c.record(first, now.Add(300*24*time.Hour))
 	now = now.Add(2 * reportAgain)
-	c.take(first, now.Add(298*24*time.Hour))
+	c.record(first, now.Add(298*24*time.Hour))
 	if c.check(); len(reports) != 3 || reports[2] != "operator opa" {
 		t.Errorf("after the renewal reported %v", reports)
 	}
@@ -53,7 +53,7 @@ func TestTheCertificatesThatAreRememberedAreBounded(t *testing.T) {
 	c := NewCertificates(nil, slog.Default(), nil, prometheus.NewRegistry())
 	c.now = func() time.Time { now = now.Add(time.Millisecond); return now }
 	for i := range maxCertificates + 10 {
-		c.take(holder{"gateway", fmt.Sprint(i)}, now.Add(300*24*time.Hour))
+		c.record(holder{"gateway", fmt.Sprint(i)}, now.Add(300*24*time.Hour))
 	}
 	if len(c.List()) != maxCertificates {
 		t.Errorf("%d are remembered, at most %d should be", len(c.List()), maxCertificates)
@@ -72,7 +72,7 @@ func TestTheNameOfACertificateIsRememberedAsUTF8(t *testing.T) {
 		strings.Repeat("ä", maxHolder): strings.Repeat("ä", maxHolder/2), // two bytes each; the bound is odd
 		"gw-\xff1":                     "gw-1",
 	} {
-		c.take(holder{"gateway", name}, time.Now().Add(300*24*time.Hour))
+		c.record(holder{"gateway", name}, time.Now().Add(300*24*time.Hour))
 		if !slices.ContainsFunc(c.List(), func(known api.Certificate) bool { return known.Holder == want }) {
 			t.Errorf("%q: remembered are %v", name, c.List())
 		}

@@ -160,7 +160,7 @@ func polluted(answer, clean protoreflect.Message, at string) []string {
 	return found
 }
 
-func TestWhatACallerWritesIntoAnOutputOnlyFieldIsIgnored(t *testing.T) {
+func TestOutputOnlyFieldsInRequestsAreIgnored(t *testing.T) {
 	s := start(t)
 	s.shortest()
 	proven := map[protoreflect.FullName]bool{}

@@ -34,7 +34,7 @@ func (g *gate) unary(ctx context.Context, request any, info *grpc.UnaryServerInf
 		if problem := recover(); problem != nil {
 			err = g.panicked(info.FullMethod, problem)
 		}
-		g.done(ctx, info.FullMethod, request, begun, err)
+		g.recordCall(ctx, info.FullMethod, request, begun, err)
 	}()
 	ctx, err = g.admit(ctx, info.FullMethod)
 	if err != nil {
@@ -53,7 +53,7 @@ func (g *gate) stream(service any, stream grpc.ServerStream, info *grpc.StreamSe
 		if problem := recover(); problem != nil {
 			err = g.panicked(info.FullMethod, problem)
 		}
-		g.done(ctx, info.FullMethod, nil, begun, err)
+		g.recordCall(ctx, info.FullMethod, nil, begun, err)
 	}()
 	ctx, err = g.admit(ctx, info.FullMethod)
 	if err != nil {
@@ -99,7 +99,7 @@ func (g *gate) admit(ctx context.Context, method string) (context.Context, error
 		return ctx, err
 	}
 	if g.certificates != nil && !identity.CertificateEnd.IsZero() {
-		g.certificates.take(holder{string(identity.Role), identity.Name}, identity.CertificateEnd)
+		g.certificates.record(holder{string(identity.Role), identity.Name}, identity.CertificateEnd)
 	}
 	ctx = context.WithValue(ctx, identityKey{}, identity)
 	return ctx, allow(identity, method, g.insecure)
@@ -119,7 +119,7 @@ func (g *gate) valid(message any) error {
 	if !errors.As(err, &broken) {
 		return status.Errorf(codes.Internal, "rules of %s: %v", asked.ProtoReflect().Descriptor().FullName(), err)
 	}
-	if broken.Violations = concerned(asked, broken.Violations); len(broken.Violations) == 0 {
+	if broken.Violations = relevantViolations(asked, broken.Violations); len(broken.Violations) == 0 {
 		return nil
 	}
 	details := &errdetails.BadRequest{}
@@ -144,10 +144,10 @@ func (g *gate) panicked(method string, problem any) error {
 // named is implemented by most messages that change something, or by their object.
 type named interface{ GetName() string }
 
-// done counts a call, and writes it to the audit log if it may have changed something.
-func (g *gate) done(ctx context.Context, method string, request any, begun time.Time, err error) {
+// recordCall counts a call, and writes it to the audit log if it may have changed something.
+func (g *gate) recordCall(ctx context.Context, method string, request any, begun time.Time, err error) {
 	code := status.Code(err)
-	g.metrics.call(method, code, time.Since(begun))
+	g.metrics.observeCall(method, code, time.Since(begun))
 	service, name := grpcNames(method)
 	if readOnly(name) || service == "grpc.health.v1.Health" {
 		return

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// concerned returns the relevant violations. An update with a mask uses only the fields of the spec that the mask names, so the
-// others may be missing. The stored values of those were valid when they were stored, and the model validates the whole object
-// again.
-func concerned(request proto.Message, violations []*protovalidate.Violation) []*protovalidate.Violation {
+// relevantViolations returns the relevant violations. An update with a mask uses only the fields of the spec that the mask names,
+// so the others may be missing. The stored values of those were valid when they were stored, and the model validates the whole
+// object again.
+func relevantViolations(request proto.Message, violations []*protovalidate.Violation) []*protovalidate.Violation {
 	masked, ok := request.(interface{ GetUpdateMask() *fieldmaskpb.FieldMask })
 	if !ok || len(masked.GetUpdateMask().GetPaths()) == 0 {
 		return violations

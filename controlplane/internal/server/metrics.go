@@ -23,7 +23,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) call(method string, code codes.Code, took time.Duration) {
+func (m *metrics) observeCall(method string, code codes.Code, took time.Duration) {
 	service, name := grpcNames(method)
 	m.calls.WithLabelValues(service, name, code.String()).Observe(took.Seconds())
 }

@@ -70,8 +70,8 @@ func newStrangers(log *slog.Logger, registry prometheus.Registerer) *strangers {
 
 // networkOf returns the part of an address that one party may control entirely.
 func networkOf(address net.Addr) netip.Prefix {
-	tcp, is := address.(*net.TCPAddr)
-	if !is {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
 		return netip.Prefix{}
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
@@ -88,41 +88,41 @@ func networkOf(address net.Addr) netip.Prefix {
 
 // admit makes room for a connection.
 func (s *strangers) admit(conn net.Conn) *stranger {
-	one := &stranger{Conn: conn, all: s, from: networkOf(conn.RemoteAddr())}
+	connection := &stranger{Conn: conn, all: s, from: networkOf(conn.RemoteAddr())}
 	s.mutex.Lock()
-	one.known = s.known.has(one.from)
-	out := s.victim(one)
+	connection.known = s.known.has(connection.from)
+	out := s.victim(connection)
 	if out != nil {
-		s.leave(out)
+		s.remove(out)
 		s.evicted.Inc()
 	}
-	s.enter(one)
+	s.add(connection)
 	if out != nil && time.Since(s.logged) > time.Second {
 		s.logged = time.Now()
 		s.log.Warn("too many connections are in their TLS handshake: the oldest are closed", "from", out.from.String())
 	}
 	s.mutex.Unlock()
 	if out != nil {
-		if tcp, is := out.Conn.(*net.TCPConn); is {
+		if tcp, ok := out.Conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // neither side keeps state for it
 		}
 		_ = out.Conn.Close()
 	}
-	return one
+	return connection
 }
 
 // victim returns the connection that is closed for a new one; nil: there is room.
-func (s *strangers) victim(one *stranger) *stranger {
-	if own := s.networks[one.from]; own != nil && own.waiting.Len() >= strangersOfOne {
+func (s *strangers) victim(connection *stranger) *stranger {
+	if own := s.networks[connection.from]; own != nil && own.waiting.Len() >= strangersOfOne {
 		return oldest(own)
 	}
-	if s.count < maxStrangers && (one.known || s.unknown < maxStrangers-strangersKnown) {
+	if s.count < maxStrangers && (connection.known || s.unknown < maxStrangers-strangersKnown) {
 		return nil
 	}
-	if found := s.oldestOfMost(one.from, false); found != nil || !one.known {
+	if found := s.oldestOfMost(connection.from, false); found != nil || !connection.known {
 		return found
 	}
-	return s.oldestOfMost(one.from, true)
+	return s.oldestOfMost(connection.from, true)
 }
 
 // oldestOfMost returns the oldest connection of the network that has the most, including the new connection.
@@ -146,52 +146,52 @@ func (s *strangers) oldestOfMost(newcomer netip.Prefix, known bool) *stranger {
 
 func oldest(n *network) *stranger { return n.waiting.Front().Value.(*stranger) }
 
-func (s *strangers) enter(one *stranger) {
-	its := s.networks[one.from]
+func (s *strangers) add(connection *stranger) {
+	its := s.networks[connection.from]
 	if its == nil {
 		its = &network{}
-		s.networks[one.from] = its
+		s.networks[connection.from] = its
 	}
-	its.known = its.known || one.known
+	its.known = its.known || connection.known
 	s.arrivals++
-	one.arrived = s.arrivals
-	one.at = its.waiting.PushBack(one)
+	connection.arrived = s.arrivals
+	connection.at = its.waiting.PushBack(connection)
 	s.count++
-	if !one.known {
+	if !connection.known {
 		s.unknown++
 	}
 }
 
-func (s *strangers) leave(one *stranger) {
-	if one.at == nil {
+func (s *strangers) remove(connection *stranger) {
+	if connection.at == nil {
 		return
 	}
-	its := s.networks[one.from]
-	its.waiting.Remove(one.at)
-	one.at = nil
+	its := s.networks[connection.from]
+	its.waiting.Remove(connection.at)
+	connection.at = nil
 	if its.waiting.Len() == 0 {
-		delete(s.networks, one.from)
+		delete(s.networks, connection.from)
 	}
 	s.count--
-	if !one.known {
+	if !connection.known {
 		s.unknown--
 	}
 }
 
 // proven records that the client has shown a certificate.
-func (s *strangers) proven(one *stranger) {
+func (s *strangers) proven(connection *stranger) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.leave(one)
-	s.known.add(one.from)
+	s.remove(connection)
+	s.known.add(connection.from)
 }
 
 // Close implements net.Conn.
-func (one *stranger) Close() error {
-	one.all.mutex.Lock()
-	one.all.leave(one)
-	one.all.mutex.Unlock()
-	return one.Conn.Close()
+func (s *stranger) Close() error {
+	s.all.mutex.Lock()
+	s.all.remove(s)
+	s.all.mutex.Unlock()
+	return s.Conn.Close()
 }
 
 // guardedListener admits the connections that another listener accepts.
@@ -218,8 +218,8 @@ type guardedTLS struct {
 // ServerHandshake implements credentials.TransportCredentials.
 func (g guardedTLS) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := g.TransportCredentials.ServerHandshake(raw)
-	if one, is := raw.(*stranger); is && err == nil {
-		g.all.proven(one)
+	if s, ok := raw.(*stranger); ok && err == nil {
+		g.all.proven(s)
 	}
 	return conn, info, err
 }
@@ -238,15 +238,15 @@ type recent struct {
 
 func newRecent(most int) recent { return recent{most, map[netip.Prefix]*list.Element{}, list.New()} }
 
-func (r *recent) has(one netip.Prefix) bool { return r.at[one] != nil }
+func (r *recent) has(source netip.Prefix) bool { return r.at[source] != nil }
 
-func (r *recent) add(one netip.Prefix) {
-	if at := r.at[one]; at != nil {
+func (r *recent) add(source netip.Prefix) {
+	if at := r.at[source]; at != nil {
 		r.order.MoveToFront(at)
 		return
 	}
 	if r.order.Len() >= r.most {
 		delete(r.at, r.order.Remove(r.order.Back()).(netip.Prefix))
 	}
-	r.at[one] = r.order.PushFront(one)
+	r.at[source] = r.order.PushFront(source)
 }

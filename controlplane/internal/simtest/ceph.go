@@ -69,7 +69,7 @@ func (w *World) stepsInCeph() int {
 func (w *World) stepInCeph(p *process) {
 	switch w.random.IntN(7) {
 	case 0:
-		w.tend(p)
+		w.connectClient(p)
 	case 1:
 		w.answer(p)
 	case 2:
@@ -88,8 +88,8 @@ func (w *World) stepInCeph(p *process) {
 	}
 }
 
-// tend makes a gateway connect a client and request that it is recorded.
-func (w *World) tend(p *process) {
+// connectClient makes a gateway connect a client and request that it is recorded.
+func (w *World) connectClient(p *process) {
 	if !p.runs() {
 		return
 	}
@@ -98,7 +98,7 @@ func (w *World) tend(p *process) {
 		p.rados.client = recordKey("client", w.counter)
 	}
 	if w.blocklisted(p) && (w.chance(4) || !w.faulty) {
-		w.lose(p) // it checks its pools from time to time, but nothing else while it serves nothing
+		w.handleBlocklisting(p) // it checks its pools from time to time, but nothing else while it serves nothing
 		return
 	}
 	if !p.rados.recorded && !p.rados.asked && p.stream {
@@ -147,13 +147,13 @@ func (w *World) listen(p *process) {
 		return
 	}
 	u := p.unit(r.uid)
-	if u.loading = 0; r.unknown || r.client != p.rados.client || r.epoch != u.heard.Epoch {
+	if u.loading = 0; r.unknown || r.client != p.rados.client || r.epoch != u.received.Epoch {
 		return
 	}
 	if u.loaded = r.epoch; r.err != nil {
 		w.shut(p, r.uid)
 		u.final = r.epoch
-		p.say(r.uid, model.VolumeFenced, r.epoch, u.heard.Order)
+		p.say(r.uid, model.VolumeFenced, r.epoch, u.received.Order)
 	}
 }
 
@@ -164,7 +164,7 @@ func (w *World) listenOfRecord(p *process, r request) {
 	case r.err == model.ErrTooManyClients:
 		w.start(p.name)
 	case r.err != nil:
-		w.lose(p)
+		w.handleBlocklisting(p)
 	default:
 		p.rados.recorded = true
 	}
@@ -173,12 +173,12 @@ func (w *World) listenOfRecord(p *process, r request) {
 // actInCeph is one step of a gateway for one volume in Ceph.
 func (w *World) actInCeph(p *process, uid string) {
 	u := p.unit(uid)
-	o := u.heard
+	o := u.received
 	role := roleOf(o, p.ref)
 	owner, releasing := role == pb.VolumeRole_VOLUME_ROLE_OWNER, role == pb.VolumeRole_VOLUME_ROLE_RELEASING
 	switch {
 	case u.open != "" && !(owner && u.serving == o.Epoch) && w.blocklisted(p):
-		w.lose(p)
+		w.handleBlocklisting(p)
 	case u.serving != 0 && (u.serving != o.Epoch || !owner && !releasing): // a newer epoch fences it
 		epoch := u.serving
 		w.shut(p, uid)
@@ -195,13 +195,13 @@ func (w *World) actInCeph(p *process, uid string) {
 	case u.serving != 0:
 		w.repeat(p, uid, model.VolumeServing, o.Epoch, o.Order)
 	default:
-		w.takeUp(p, uid, o)
+		w.openAndServe(p, uid, o)
 	}
 }
 
-// takeUp follows the gateway's protocol: a recorded client opens the image, and the volume is served after a load in the present
-// epoch.
-func (w *World) takeUp(p *process, uid string, o model.Ownership) {
+// openAndServe follows the gateway's protocol: a recorded client opens the image, and the volume is served after a load in the
+// present epoch.
+func (w *World) openAndServe(p *process, uid string, o model.Ownership) {
 	u := p.unit(uid)
 	switch {
 	case p.rados.client == "" || !p.rados.recorded && w.broken != NoRecord:
@@ -227,7 +227,7 @@ func (w *World) openImage(p *process, uid string, o model.Ownership) {
 	v := w.volumeByUID(uid)
 	switch {
 	case w.blocklisted(p):
-		w.lose(p)
+		w.handleBlocklisting(p)
 	case v == nil || w.images[model.VolumeLocation(v)] == 0:
 	case held.by != nil && held.client != p.rados.client && !w.ceph.blocklisted[held.client] && !gone,
 		w.faulty && w.chance(6):
@@ -256,9 +256,9 @@ func (w *World) shut(p *process, uid string) {
 	u.serving, u.open, u.loaded = 0, "", 0
 }
 
-// lose handles a gateway's discovery that its client is blocklisted: it no longer answers commands of images that the client has
-// open, and returns with another client (R4).
-func (w *World) lose(p *process) {
+// handleBlocklisting handles a gateway's discovery that its client is blocklisted: it no longer answers commands of images that the
+// client has open, and returns with another client (R4).
+func (w *World) handleBlocklisting(p *process) {
 	for _, v := range w.volumes() {
 		uid := v.Meta.UID
 		u := p.units[uid]
@@ -268,7 +268,7 @@ func (w *World) lose(p *process) {
 		epoch := u.serving
 		if w.shut(p, uid); epoch != 0 {
 			u.final = epoch
-			p.say(uid, model.VolumeFenced, epoch, u.heard.Order)
+			p.say(uid, model.VolumeFenced, epoch, u.received.Order)
 		}
 	}
 	p.rados.client, p.rados.recorded, p.rados.asked = "", false, false
@@ -284,7 +284,7 @@ func (w *World) write(p *process) {
 		switch {
 		case u == nil || u.serving == 0 || !inCeph(v):
 		case w.blocklisted(p):
-			w.lose(p)
+			w.handleBlocklisting(p)
 			return
 		default:
 			w.checkWrite(p, v)

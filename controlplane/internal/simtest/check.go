@@ -34,7 +34,7 @@ func (w *World) checkServing(p *process, uid string, epoch uint64) {
 	}
 	w.served[key] = p.ref
 	w.checkImage(p, uid)
-	if o := p.units[uid].heard; !o.MayServe(p.ref, epoch) {
+	if o := p.units[uid].received; !o.MayServe(p.ref, epoch) {
 		w.violate("%s serves %s against its order", p.ref, uid)
 	}
 }
@@ -102,7 +102,7 @@ func (w *World) checkRequest(decided model.Object, before, after *model.Volume) 
 }
 
 // checkModify: a gateway is declared dead only if it was in trouble when that was decided, and requests are not lost.
-func (w *World) checkModify(decided, before, after model.Object, heard int) {
+func (w *World) checkModify(decided, before, after model.Object, logRead int) {
 	switch o := after.(type) {
 	case *model.Volume:
 		w.checkRequest(decided, before.(*model.Volume), o)
@@ -113,16 +113,16 @@ func (w *World) checkModify(decided, before, after model.Object, heard int) {
 		if o.Status.Health != model.GatewayDead || before.(*model.Gateway).Status.Health == model.GatewayDead {
 			return
 		}
-		if !w.foundGone(o.Ref(), heard) {
+		if !w.foundGone(o.Ref(), logRead) {
 			w.violate("%s was given up, though no peer had said that it is gone", o.Ref())
 		}
 	}
 }
 
-// foundGone reports whether, in the log up to heard, some peer's last report on an incarnation was that it does not reach it.
-func (w *World) foundGone(ref model.GatewayRef, heard int) bool {
+// foundGone reports whether, in the log up to logRead, some peer's last report on an incarnation was that it does not reach it.
+func (w *World) foundGone(ref model.GatewayRef, logRead int) bool {
 	last := map[uint32]model.Reach{}
-	for _, c := range w.store.log[:heard] {
+	for _, c := range w.store.log[:logRead] {
 		if r := c.record.Peer; r != nil && r.Peer == ref {
 			last[r.Reporter.Number] = r.Reach
 		}

@@ -42,8 +42,8 @@ func (w *World) checkSnapshotGoes(s *model.Snapshot) {
 
 // checkGatewayGoes: a gateway is removed once it has nothing, as far as was known when that was decided. Changes that were stored
 // in between are corrected; checkRemoved verifies that.
-func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
-	number, known := g.Status.Number, w.store.log[heard-1].version
+func (w *World) checkGatewayGoes(g *model.Gateway, logRead int) {
+	number, known := g.Status.Number, w.store.log[logRead-1].version
 	for _, v := range w.volumes() {
 		if o := v.Status.Ownership; v.Meta.Version <= known && o.Owner.Number == number && o.State != model.Acquiring && !w.restored[v.Meta.UID] {
 			w.violate("gateway %s was removed while it owns %s", g.Meta.Name, v.Meta.Name)
@@ -57,14 +57,14 @@ func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
 }
 
 // checkNotRemoved: a leader that knows of a gateway's removal assigns it nothing.
-func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int) {
+func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, logRead int) {
 	was := v.Status.Ownership
 	if w.restored[v.Meta.UID] && next.State == model.Owned && next.Epoch > was.Epoch {
 		return // it reported that it serves, which a restored store did not know: this is adopted, and then fenced
 	}
 	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
 		at, removed := w.removed[ref.Number]
-		if removed && heard >= at && ref != was.Owner && ref != was.Next {
+		if removed && logRead >= at && ref != was.Owner && ref != was.Next {
 			w.violate("%s was given to gateway %d, which was removed", v.Meta.Name, ref.Number)
 		}
 	}
@@ -72,7 +72,7 @@ func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int
 
 // checkSnapshotTaken: a volume's owner takes its snapshots, or any gateway while there is no owner.
 func (w *World) checkSnapshotTaken(p *process, uid string) {
-	if by := w.servedBy(uid); by != nil && by != p && p.units[uid] != nil && p.units[uid].heard.Epoch != 0 {
+	if by := w.servedBy(uid); by != nil && by != p && p.units[uid] != nil && p.units[uid].received.Epoch != 0 {
 		w.violate("%s took a snapshot of %s, which %s serves", p.ref, uid, by.ref)
 	}
 }

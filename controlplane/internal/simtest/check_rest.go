@@ -87,20 +87,20 @@ func (w *World) ownsUnfenced(g *model.Gateway) bool {
 func (w *World) mayLeave(g *model.Gateway) bool {
 	taking := 0
 	for _, other := range all[*model.Gateway](w) {
-		if takes(other) {
+		if takesVolumes(other) {
 			taking++
 		}
 	}
 	return w.anyTakes("pool-"+g.Spec.Node[len("node-"):]) && taking >= 2
 }
 
-func takes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
+func takesVolumes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
 
 // anyTakes reports whether a gateway that reaches a pool does not drain.
 func (w *World) anyTakes(pool string) bool {
 	local := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local
 	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
-		return (local == nil || g.Spec.Node == local.Node) && takes(g)
+		return (local == nil || g.Spec.Node == local.Node) && takesVolumes(g)
 	})
 }
 

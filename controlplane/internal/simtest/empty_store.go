@@ -30,7 +30,7 @@ func (w *World) emptyStore() {
 	w.leaders = nil
 	w.elect()
 	l := w.leaders[0]
-	for range emptyTurns {
+	for range emptyRounds {
 		for _, name := range w.names {
 			p := w.running[name]
 			if !p.stream {
@@ -69,8 +69,8 @@ func (w *World) emptyStore() {
 	}
 }
 
-// emptyTurns are enough for a volume to be made and to find an owner.
-const emptyTurns = 8
+// emptyRounds are enough for a volume to be made and to find an owner.
+const emptyRounds = 8
 
 // makeObjects makes the objects of another store again, as an administrator does: names and numbers are the same, uids differ.
 func (w *World) makeObjects(of *memory) {

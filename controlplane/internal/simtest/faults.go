@@ -48,7 +48,7 @@ func (w *World) fault(p *process) {
 			w.restore()
 		}
 	case 12, 13:
-		w.fallSilent(p)
+		w.stopOrSuspend(p)
 	case 14: // another user's command
 		if w.chance(2) && p.rados.client != "" {
 			w.ceph.blocklisted[p.rados.client] = true
@@ -56,8 +56,8 @@ func (w *World) fault(p *process) {
 	}
 }
 
-// fallSilent ends a process or makes it sleep for long, and its peers detect that.
-func (w *World) fallSilent(p *process) {
+// stopOrSuspend ends a process or makes it sleep for long, and its peers detect that.
+func (w *World) stopOrSuspend(p *process) {
 	if !p.runs() {
 		return
 	}
@@ -70,7 +70,7 @@ func (w *World) fallSilent(p *process) {
 		w.now = w.now.Add(decide.SilentLimit)
 	}
 	for _, name := range w.names {
-		w.lookAtPeers(w.running[name])
+		w.checkPeers(w.running[name])
 	}
 }
 

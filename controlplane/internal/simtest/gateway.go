@@ -31,14 +31,14 @@ type process struct {
 
 // unit is a volume at a gateway.
 type unit struct {
-	heard model.Ownership
+	received model.Ownership
 	// serving in this epoch; 0: it does not serve.
 	serving uint64
 	// final is the last epoch in which it closed the volume or failed to open it.
 	final uint64
 	// yielded is the order for which it released the lock. It takes the lock again only for a newer one.
-	yielded uint64
-	told    model.VolumeReport
+	yielded  uint64
+	reported model.VolumeReport
 	// open is the Ceph client by which the image is open. loading and loaded are the epochs for which reservations were requested
 	// and received.
 	open            string
@@ -69,19 +69,19 @@ func (p *process) unit(uid string) *unit {
 // say puts a report on the stream, where it waits until the replica has stored it.
 func (p *process) say(uid string, state model.ObservedState, epoch, order uint64) {
 	u := p.unit(uid)
-	u.told = model.VolumeReport{UID: uid, Gateway: p.ref,
+	u.reported = model.VolumeReport{UID: uid, Gateway: p.ref,
 		VolumeObservation: model.VolumeObservation{Epoch: epoch, Order: order, State: state, AllocatedBytes: -1}}
 	if p.stream {
-		p.outbox = append(p.outbox, u.told)
+		p.outbox = append(p.outbox, u.reported)
 	}
 }
 
-// hear delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an order or an
-// epoch that is older than one that it has received.
-func (w *World) hear(p *process, volume *model.Volume) {
-	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.heard.Order &&
-		volume.Status.Ownership.Epoch >= u.heard.Epoch {
-		u.heard, u.resumed = volume.Status.Ownership, false
+// deliverOwnership delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an
+// order or an epoch that is older than one that it has received.
+func (w *World) deliverOwnership(p *process, volume *model.Volume) {
+	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.received.Order &&
+		volume.Status.Ownership.Epoch >= u.received.Epoch {
+		u.received, u.resumed = volume.Status.Ownership, false
 	}
 }
 
@@ -95,7 +95,7 @@ func roleOf(o model.Ownership, self model.GatewayRef) pb.VolumeRole {
 func (w *World) act(p *process, volume *model.Volume) {
 	uid := volume.Meta.UID
 	u := p.unit(uid)
-	o := u.heard
+	o := u.received
 	switch role := roleOf(o, p.ref); {
 	case !p.runs():
 	case inCeph(volume):
@@ -109,7 +109,7 @@ func (w *World) act(p *process, volume *model.Volume) {
 	case role == pb.VolumeRole_VOLUME_ROLE_OWNER:
 		w.open(p, volume, o)
 	case role == pb.VolumeRole_VOLUME_ROLE_ACQUIRING:
-		if u.told.State == model.VolumeLocked && u.told.Order == o.Order {
+		if u.reported.State == model.VolumeLocked && u.reported.Order == o.Order {
 			return
 		}
 		if w.chance(8) && w.faulty || w.unopenable(volume) != "" {
@@ -126,14 +126,14 @@ func (w *World) act(p *process, volume *model.Volume) {
 			p.say(uid, model.VolumeFenced, epoch, o.Order)
 		} else if w.disk(uid).holder == p {
 			w.disk(uid).holder = nil
-			u.told = model.VolumeReport{}
+			u.reported = model.VolumeReport{}
 		}
 	}
 }
 
 // repeat reports something again only if it has changed.
 func (w *World) repeat(p *process, uid string, state model.ObservedState, epoch, order uint64) {
-	if told := p.unit(uid).told; told.State != state || told.Epoch != epoch {
+	if reported := p.unit(uid).reported; reported.State != state || reported.Epoch != epoch {
 		p.say(uid, state, epoch, order)
 	}
 }
@@ -199,7 +199,7 @@ func (w *World) lock(p *process, uid string, order uint64) bool {
 	}
 	if h != nil && h.alive {
 		u := h.unit(uid)
-		if order < u.heard.Order {
+		if order < u.received.Order {
 			return false
 		}
 		u.yielded = order
@@ -207,9 +207,9 @@ func (w *World) lock(p *process, uid string, order uint64) bool {
 		w.close(h, uid)
 		if epoch != 0 {
 			u.final = epoch
-			h.say(uid, model.VolumeFenced, epoch, u.heard.Order)
+			h.say(uid, model.VolumeFenced, epoch, u.received.Order)
 		} else {
-			u.told = model.VolumeReport{} // it does not report again what it no longer has
+			u.reported = model.VolumeReport{} // it does not report again what it no longer has
 		}
 	}
 	d.holder = p
@@ -260,12 +260,12 @@ func (w *World) connect(p *process) {
 	w.store.record("connection/"+p.name, model.Observed{Connection: &model.GatewayConnection{Gateway: p.name, Ref: p.ref}})
 	for _, uid := range slices.Sorted(maps.Keys(p.units)) {
 		p.units[uid].loading = 0
-		told := p.units[uid].told
-		if told.State != "" {
-			p.outbox = append(p.outbox, told)
+		reported := p.units[uid].reported
+		if reported.State != "" {
+			p.outbox = append(p.outbox, reported)
 		}
-		if told.State == model.VolumeLocked { // it still has the lock
-			w.locked[lockKey{uid, p.ref, told.Order}] = true
+		if reported.State == model.VolumeLocked { // it still has the lock
+			w.locked[lockKey{uid, p.ref, reported.Order}] = true
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (w *World) forgetUnmapped(p *process) {
 	for _, v := range w.volumes() {
 		u := p.units[v.Meta.UID]
 		if u != nil && u.serving == 0 && w.disk(v.Meta.UID).holder != p && v.Status.Ownership.State == model.Unowned && w.mappedBy(v.Meta.Name) == nil {
-			u.heard = model.Ownership{}
+			u.received = model.Ownership{}
 		}
 	}
 }
@@ -298,8 +298,8 @@ func (w *World) deliver(p *process) {
 	}
 }
 
-// lookAtPeers reports whether a gateway reaches the peers that it was sent.
-func (w *World) lookAtPeers(p *process) {
+// checkPeers reports whether a gateway reaches the peers that it was sent.
+func (w *World) checkPeers(p *process) {
 	if !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
 	}

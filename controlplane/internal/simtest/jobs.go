@@ -36,7 +36,7 @@ func (w *World) work(p *process) {
 // do executes a job, idempotently.
 func (w *World) do(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
-	if problem := w.doubt(j.PoolUID); problem != "" {
+	if problem := w.storageMismatch(j.PoolUID); problem != "" {
 		return model.JobResult{Problem: problem}
 	}
 	if w.identity != nil && w.identity.pools[j.PoolUID].away {
@@ -73,7 +73,7 @@ func (w *World) do(p *process, j *model.Job) model.JobResult {
 // ownedElsewhere reports whether a gateway does not serve a volume although it knows that the volume has an owner.
 func (w *World) ownedElsewhere(p *process, uid string) bool {
 	u := p.units[uid]
-	return u != nil && u.serving == 0 && u.heard.Epoch != 0 && u.heard.State != model.Unowned
+	return u != nil && u.serving == 0 && u.received.Epoch != 0 && u.received.State != model.Unowned
 }
 
 func (w *World) reflink(from, to, pool string, size int64) model.JobResult {

@@ -11,7 +11,7 @@ func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
 	fail := func(problem string) model.JobResult { return model.JobResult{Problem: problem} }
 	if w.blocklisted(p) {
-		w.lose(p)
+		w.handleBlocklisting(p)
 	}
 	if !p.rados.recorded {
 		return fail("no client that is recorded")

@@ -35,8 +35,8 @@ func (w *World) startReplicaWithOtherKeys() {
 	w.leaders[len(w.leaders)-1].keys = otherKeys()
 }
 
-// hearSecrets makes a gateway take the secrets of hosts from the replica of its stream.
-func (w *World) hearSecrets(p *process) {
+// deliverSecrets makes a gateway take the secrets of hosts from the replica of its stream.
+func (w *World) deliverSecrets(p *process) {
 	if w.identity != nil && p.stream {
 		p.secrets = w.leaders[w.identity.random.IntN(len(w.leaders))].keys
 	}

@@ -56,11 +56,11 @@ func (w *World) volume(name string) *model.Volume {
 	return get[*model.Volume](w.store, model.KindVolume, name)
 }
 
-func (w *World) hearAll(p *process) {
-	w.hearSecrets(p)
+func (w *World) deliverAll(p *process) {
+	w.deliverSecrets(p)
 	w.forgetUnmapped(p)
 	for _, v := range w.volumes() {
-		w.hear(p, v)
+		w.deliverOwnership(p, v)
 	}
 }
 
@@ -183,8 +183,8 @@ func (w *World) deleteGateway() {
 }
 
 // removeGateway removes a gateway from the store. The user who requested that stops its process.
-func (w *World) removeGateway(g *model.Gateway, heard int) {
-	w.checkGatewayGoes(g, heard)
+func (w *World) removeGateway(g *model.Gateway, logRead int) {
+	w.checkGatewayGoes(g, logRead)
 	w.store.remove(g)
 	w.removed[g.Status.Number] = len(w.store.log)
 	w.crash(w.running[g.Meta.Name])

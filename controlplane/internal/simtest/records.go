@@ -48,8 +48,8 @@ func (w *World) startFromOldState(first string) {
 	w.trouble[first] = w.now
 	faulty := w.faulty
 	w.faulty = false
-	for range takeoverTurns {
-		w.turn(w.leaders[len(w.leaders)-1])
+	for range takeoverRounds {
+		w.stepAll(w.leaders[len(w.leaders)-1])
 	}
 	w.faulty = faulty
 	for _, name := range w.names {
@@ -70,8 +70,8 @@ func (w *World) startFromOldState(first string) {
 	w.connect(w.running[first])
 }
 
-// takeoverTurns are enough for the volumes of an ended gateway to find another owner.
-const takeoverTurns = 20
+// takeoverRounds are enough for the volumes of an ended gateway to find another owner.
+const takeoverRounds = 20
 
 // resume gives a starting gateway the volumes that, according to its former process's saved state, it owns. That state may be
 // outdated (DESIGN R3); the next message about a volume replaces it. Volumes in Ceph are excluded, because the control plane
@@ -86,9 +86,9 @@ func (w *World) resume(p, former *process) {
 		if inCeph(v) || u == nil {
 			continue
 		}
-		if o := u.heard; roleOf(o, former.ref) == pb.VolumeRole_VOLUME_ROLE_OWNER {
+		if o := u.received; roleOf(o, former.ref) == pb.VolumeRole_VOLUME_ROLE_OWNER {
 			o.Owner = p.ref
-			p.units[uid] = &unit{heard: o, resumed: true}
+			p.units[uid] = &unit{received: o, resumed: true}
 		}
 	}
 }

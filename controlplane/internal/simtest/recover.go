@@ -15,7 +15,7 @@ func (w *World) Recover() {
 			w.disconnect(p)
 			asleep = append(asleep, p)
 		} else if w.gateway(name) != nil {
-			w.comeBack(name)
+			w.reconnect(name)
 		}
 	}
 	w.elect()
@@ -26,11 +26,11 @@ func (w *World) Recover() {
 	}
 	l := w.leaders[len(w.leaders)-1]
 	if len(asleep) > 0 {
-		w.outlive(l, asleep)
+		w.runWhileAsleep(l, asleep)
 	}
-	for quiet, turns := 0, 0; quiet < quietTurns && turns < maxTurns; turns++ {
+	for quiet, turns := 0, 0; quiet < quietRounds && turns < maxRounds; turns++ {
 		revision := w.store.revision
-		w.turn(l)
+		w.stepAll(l)
 		quiet++
 		if w.store.revision != revision {
 			quiet = 0
@@ -40,8 +40,8 @@ func (w *World) Recover() {
 	}
 }
 
-// comeBack makes a gateway run and connect.
-func (w *World) comeBack(name string) {
+// reconnect makes a gateway run and connect.
+func (w *World) reconnect(name string) {
 	if !w.running[name].alive {
 		w.start(name)
 	}
@@ -53,22 +53,22 @@ func (w *World) comeBack(name string) {
 	}
 }
 
-// outlive runs the others while some processes sleep, until the sleeping ones are declared dead. Then these wake up, and continue
-// where they were before they receive anything.
-func (w *World) outlive(l *leader, asleep []*process) {
-	for range sleepTurns {
+// runWhileAsleep runs the others while some processes sleep, until the sleeping ones are declared dead. Then these wake up, and
+// continue where they were before they receive anything.
+func (w *World) runWhileAsleep(l *leader, asleep []*process) {
+	for range sleepRounds {
 		w.now = w.now.Add(time.Second)
-		w.turn(l)
+		w.stepAll(l)
 	}
 	for _, p := range asleep {
 		p.frozen = false
 		if w.gateway(p.name) == nil {
 			continue
 		}
-		w.comeBack(p.name)
+		w.reconnect(p.name)
 		for range 3 {
-			w.tend(p)
-			w.talk(p)
+			w.connectClient(p)
+			w.exchangeMessages(p)
 			for _, v := range w.volumes() {
 				w.act(p, v)
 			}
@@ -77,8 +77,8 @@ func (w *World) outlive(l *leader, asleep []*process) {
 	}
 }
 
-// talk handles all requests of a gateway and their answers.
-func (w *World) talk(p *process) {
+// exchangeMessages handles all requests of a gateway and their answers.
+func (w *World) exchangeMessages(p *process) {
 	for range len(p.requests) {
 		w.answer(p)
 	}
@@ -87,16 +87,16 @@ func (w *World) talk(p *process) {
 	}
 }
 
-// sleepTurns are enough for a sleeping gateway to be declared dead and fenced, quietTurns for the longest wait, maxTurns for
+// sleepRounds are enough for a sleeping gateway to be declared dead and fenced, quietRounds for the longest wait, maxRounds for
 // anything to recover.
 const (
-	sleepTurns = 16
-	quietTurns = 16
-	maxTurns   = 600
+	sleepRounds = 16
+	quietRounds = 16
+	maxRounds   = 600
 )
 
-// turn is a round in which every process takes one step.
-func (w *World) turn(l *leader) {
+// stepAll is a round in which every process takes one step.
+func (w *World) stepAll(l *leader) {
 	w.now = w.now.Add(500 * time.Millisecond)
 	l.listen(w, len(w.store.log))
 	l.listenOfClients(w, len(w.store.clientLog))
@@ -110,19 +110,19 @@ func (w *World) turn(l *leader) {
 	for _, name := range w.names {
 		p := w.running[name]
 		if p.runs() {
-			w.hearAll(p)
+			w.deliverAll(p)
 		}
-		w.tend(p)
+		w.connectClient(p)
 		for _, v := range w.volumes() {
 			w.act(p, v)
 		}
 		for p.stream && len(p.outbox) > 0 {
 			w.deliver(p)
 		}
-		w.talk(p)
+		w.exchangeMessages(p)
 		w.write(p)
 		w.work(p)
-		w.lookAtPeers(p)
+		w.checkPeers(p)
 		w.reportPool(p)
 	}
 }

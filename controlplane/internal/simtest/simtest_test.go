@@ -37,7 +37,7 @@ func run(seed uint64, broken simtest.Rule, steps int) []string {
 	return w.Violations()
 }
 
-func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
+func TestAtMostOneGatewayServesUnderFaultsAndOneServesInTheEnd(t *testing.T) {
 	last := *runs
 	if testing.Short() {
 		last = 200

@@ -13,7 +13,7 @@ import (
 type identity struct {
 	random *rand.Rand
 	// pools are the local pools, by uid.
-	pools map[string]*place
+	pools map[string]*poolStorage
 	// replaced has the locations at which another file has replaced the recorded image.
 	replaced map[string]bool
 	// truncated has the locations of images that lost their end.
@@ -24,8 +24,8 @@ type identity struct {
 	resumed map[epochKey]bool
 }
 
-// place is the storage at the path of a local pool.
-type place struct {
+// poolStorage is the storage at the path of a local pool.
+type poolStorage struct {
 	// marker of the pool's storage; empty: none yet.
 	marker string
 	// away: the storage is not mounted. Files that gateways then make lie below its mount point.
@@ -44,7 +44,7 @@ func newIdentity(seed uint64, broken Rule) *identity {
 	if !chosen && !slices.Contains([]Rule{NoMarker, NoImageRecord, NoImageSize, NoSystem, NoRecordCopy, NoKeyCheck}, broken) {
 		return nil
 	}
-	return &identity{random: rand.New(rand.NewPCG(seed, 2)), pools: map[string]*place{"pool-1": {below: map[string]bool{}},
+	return &identity{random: rand.New(rand.NewPCG(seed, 2)), pools: map[string]*poolStorage{"pool-1": {below: map[string]bool{}},
 		noReflink: {below: map[string]bool{}}}, replaced: map[string]bool{}, truncated: map[string]bool{},
 		systems: map[string]string{}, resumed: map[epochKey]bool{}}
 }
@@ -57,8 +57,8 @@ func (w *World) begin() {
 		return
 	}
 	w.faulty = false
-	for range beginTurns {
-		w.turn(w.leaders[0])
+	for range beginRounds {
+		w.stepAll(w.leaders[0])
 	}
 	if w.identity.chance(2) {
 		w.upgrade()
@@ -83,8 +83,8 @@ func (w *World) upgrade() {
 // pool returns the pool of a gateway's node.
 func (p *process) pool() string { return "pool-" + p.node[len("node-"):] }
 
-// beginTurns are enough for volumes to be made and to find owners.
-const beginTurns = 20
+// beginRounds are enough for volumes to be made and to find owners.
+const beginRounds = 20
 
 // stepOfIdentity makes one of these events happen.
 func (w *World) stepOfIdentity() {
@@ -188,9 +188,9 @@ func (w *World) present(pool, location string) bool {
 	return w.images[location] != 0
 }
 
-// doubt returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get its
-// first marker.
-func (w *World) doubt(uid string) string {
+// storageMismatch returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get
+// its first marker.
+func (w *World) storageMismatch(uid string) string {
 	i := w.identity
 	if i == nil || i.pools[uid] == nil || w.broken == NoMarker {
 		return ""
@@ -221,7 +221,7 @@ func (w *World) reportPool(p *process) {
 	}
 	uid := p.pool()
 	r := model.PoolReport{UID: uid, Gateway: p.ref, CapacityBytes: 1 << 40, SnapshotsSupported: uid != noReflink}
-	if r.Problem = w.doubt(uid); r.Problem != "" {
+	if r.Problem = w.storageMismatch(uid); r.Problem != "" {
 		r.Unidentified = true
 	} else if w.broken != NoMarker {
 		if r.Marker = w.identity.pools[uid].marker; w.identity.pools[uid].away {
@@ -241,7 +241,7 @@ func (w *World) unopenable(v *model.Volume) string {
 		return ""
 	}
 	location := model.VolumeLocation(v)
-	switch doubt := w.doubt(v.Spec.Pool); {
+	switch doubt := w.storageMismatch(v.Spec.Pool); {
 	case doubt != "":
 		return doubt
 	case !w.present(v.Spec.Pool, location):

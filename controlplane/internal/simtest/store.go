@@ -126,8 +126,8 @@ func copyOf(object model.Object) model.Object {
 	return object
 }
 
-// tell applies the log up to a place to a view.
-func (m *memory) tell(v *decide.LeaderView, from, to int, now time.Time, rewrite func(model.Observed) model.Observed) {
+// applyLog applies the log up to a place to a view.
+func (m *memory) applyLog(v *decide.LeaderView, from, to int, now time.Time, rewrite func(model.Observed) model.Observed) {
 	for _, c := range m.log[from:to] {
 		switch {
 		case c.object != nil && c.deleted:
@@ -146,8 +146,8 @@ func (m *memory) tell(v *decide.LeaderView, from, to int, now time.Time, rewrite
 	}
 }
 
-// tellAll applies the present state to a view, as a new watch does.
-func (m *memory) tellAll(v *decide.LeaderView, now time.Time, rewrite func(model.Observed) model.Observed) {
+// applyAll applies the present state to a view, as a new watch does.
+func (m *memory) applyAll(v *decide.LeaderView, now time.Time, rewrite func(model.Observed) model.Observed) {
 	for _, o := range m.objects {
 		v.Put(o)
 	}

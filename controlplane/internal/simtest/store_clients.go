@@ -43,8 +43,8 @@ func (m *memory) recordClient(by model.GatewayRef, client string) error {
 	return err
 }
 
-// isStill reports whether a record has not changed since it was read.
-func (m *memory) isStill(seen *model.RadosClients) bool {
+// unchanged reports whether a record has not changed since it was read.
+func (m *memory) unchanged(seen *model.RadosClients) bool {
 	if known := m.clients[seen.Gateway]; known != nil {
 		return known.Version == seen.Version
 	}

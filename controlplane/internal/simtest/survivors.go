@@ -13,7 +13,7 @@ import (
 func (w *World) LoseAllButOne() {
 	var taking []*process
 	for _, name := range w.names {
-		if g := w.gateway(name); g != nil && takes(g) && w.running[name].runs() {
+		if g := w.gateway(name); g != nil && takesVolumes(g) && w.running[name].runs() {
 			taking = append(taking, w.running[name])
 		}
 	}
@@ -28,8 +28,8 @@ func (w *World) LoseAllButOne() {
 		}
 	}
 	l := w.leaders[len(w.leaders)-1]
-	for range maxTurns {
-		w.turn(l)
+	for range maxRounds {
+		w.stepAll(l)
 		w.now = w.now.Add(time.Second)
 		if len(w.unserved(survivor)) == 0 {
 			return

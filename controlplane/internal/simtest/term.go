@@ -22,8 +22,8 @@ type term struct {
 	*World
 	action decide.Action
 	by     *leader
-	// heard is the part of the log on which the action was decided.
-	heard int
+	// logRead is the part of the log on which the action was decided.
+	logRead int
 }
 
 func (t *term) deposed() bool { return t.by != t.leaders[len(t.leaders)-1] }
@@ -44,7 +44,7 @@ func (t *term) OwnSeen(_ context.Context, seen *model.Volume, records []*model.R
 	if err != nil {
 		return nil, err
 	}
-	gone := func(r *model.RadosClients) bool { return !t.store.isStill(r) }
+	gone := func(r *model.RadosClients) bool { return !t.store.unchanged(r) }
 	if slices.ContainsFunc(records, gone) && t.broken != NoRecordGuard && t.broken != UnknownIsFenced {
 		return nil, errChanged
 	}
@@ -53,7 +53,7 @@ func (t *term) OwnSeen(_ context.Context, seen *model.Volume, records []*model.R
 	}
 	next = volume.Status.Ownership.Ordered(next, t.now)
 	t.checkOwn(t.action.(*decide.ChangeOwner), volume, changed, next)
-	t.checkNotRemoved(volume, next, t.heard)
+	t.checkNotRemoved(volume, next, t.logRead)
 	changed.Status.Ownership = next
 	t.store.put(changed)
 	return changed, nil
@@ -69,7 +69,7 @@ func (t *term) Modify(_ context.Context, kind model.Kind, name string, change fu
 	if needed, err := change(changed); err != nil || !needed {
 		return object, err
 	}
-	t.checkModify(t.action.About().Object, object, changed, t.heard)
+	t.checkModify(t.action.About().Object, object, changed, t.logRead)
 	t.store.put(changed)
 	return changed, nil
 }
@@ -145,7 +145,7 @@ func (t *term) Remove(_ context.Context, seen model.Object) error {
 	case *model.Snapshot:
 		t.checkSnapshotGoes(o)
 	case *model.Gateway:
-		t.removeGateway(o, t.heard)
+		t.removeGateway(o, t.logRead)
 		return nil
 	}
 	t.store.remove(object)
@@ -170,7 +170,7 @@ func (t *term) FenceRadosClients(_ context.Context, seen *model.RadosClients, cl
 	if t.deposed() {
 		return nil, errDeposed
 	}
-	if !t.store.isStill(seen) {
+	if !t.store.unchanged(seen) {
 		return nil, errChanged
 	}
 	t.checkNoted(clients)
@@ -184,7 +184,7 @@ func (t *term) DropRadosClients(_ context.Context, seen *model.RadosClients) err
 	}
 	stream := t.store.records["connection/"+t.names[seen.Gateway.Number-1]].Connection
 	connected := stream != nil && stream.Ref == seen.Gateway
-	if t.store.isStill(seen) && !connected && !slices.ContainsFunc(t.volumes(), seen.IsPartyOf) {
+	if t.store.unchanged(seen) && !connected && !slices.ContainsFunc(t.volumes(), seen.IsPartyOf) {
 		t.store.dropClients(seen)
 	}
 	return nil

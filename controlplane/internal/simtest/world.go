@@ -128,19 +128,19 @@ type epochKey struct {
 
 // leader is a replica that believes that it leads. It receives changes and stores decisions with any delay.
 type leader struct {
-	view  *decide.LeaderView
-	heard int
-	// heardClients is the same for the records of clients, which another watch reports.
-	heardClients int
-	pending      []step
+	view    *decide.LeaderView
+	logRead int
+	// clientsRead is the same for the records of clients, which another watch reports.
+	clientsRead int
+	pending     []step
 	// keys of the replica's key file.
 	keys *keyring.Keyring
 }
 
 type step struct {
 	actions []decide.Action
-	// heard is the part of the log on which it was decided.
-	heard int
+	// logRead is the part of the log on which it was decided.
+	logRead int
 }
 
 // New returns a cluster of two nodes with two gateways each, a local pool on each node and one in Ceph, five volumes and two
@@ -214,9 +214,9 @@ func (w *World) newProcess(name string) *process {
 // elect begins a new leader's term. Earlier leaders may not have learned that.
 func (w *World) elect() {
 	w.store.revision++
-	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), heard: len(w.store.log),
-		heardClients: len(w.store.clientLog), keys: systemKeys()}
-	w.store.tellAll(l.view, w.now, w.rewrite)
+	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), logRead: len(w.store.log),
+		clientsRead: len(w.store.clientLog), keys: systemKeys()}
+	w.store.applyAll(l.view, w.now, w.rewrite)
 	l.view.Observe(w.use(), w.now)
 	w.leaders = append(w.leaders, l)
 	w.leaders = w.leaders[max(0, len(w.leaders)-2):]
@@ -252,12 +252,12 @@ func (w *World) rewrite(o model.Observed) model.Observed {
 		if !ok || volume.Meta.UID != r.UID {
 			continue
 		}
-		is := volume.Status.Ownership
+		ownership := volume.Status.Ownership
 		switch w.broken {
 		case NoOrder:
-			r.Order = is.Order
+			r.Order = ownership.Order
 		case NoEpoch:
-			r.Epoch = is.Epoch
+			r.Epoch = ownership.Epoch
 		}
 	}
 	o.Volume = &r
@@ -265,8 +265,8 @@ func (w *World) rewrite(o model.Observed) model.Observed {
 }
 
 func (l *leader) listen(w *World, to int) {
-	w.store.tell(l.view, l.heard, to, w.now, w.rewrite)
-	l.heard = to
+	w.store.applyLog(l.view, l.logRead, to, w.now, w.rewrite)
+	l.logRead = to
 	if w.broken == UnknownIsFenced {
 		w.inventClients(l)
 	}
@@ -290,13 +290,13 @@ func (w *World) inventClients(l *leader) {
 }
 
 func (l *leader) listenOfClients(w *World, to int) {
-	w.store.tellClients(l.view, l.heardClients, to)
-	l.heardClients = to
+	w.store.tellClients(l.view, l.clientsRead, to)
+	l.clientsRead = to
 }
 
 func (l *leader) decide(w *World, key decide.Key) {
-	if d := l.view.Decide(key, w.now); len(d.Actions) > 0 {
-		l.pending = append(l.pending, step{d.Actions, l.heard})
+	if decision := l.view.Decide(key, w.now); len(decision.Actions) > 0 {
+		l.pending = append(l.pending, step{decision.Actions, l.logRead})
 	}
 }
 
@@ -308,7 +308,7 @@ func (l *leader) carryOut(w *World, at int) {
 	s := l.pending[at]
 	l.pending = slices.Delete(l.pending, at, at+1)
 	for _, a := range s.actions {
-		stored, err := decide.Execute(context.Background(), &term{w, a, l, s.heard}, a)
+		stored, err := decide.Execute(context.Background(), &term{w, a, l, s.logRead}, a)
 		if err != nil {
 			return
 		}
@@ -330,9 +330,9 @@ func (w *World) Step() {
 	case 0:
 		w.now = w.now.Add(time.Duration(w.random.IntN(800)) * time.Millisecond)
 	case 1, 2, 3:
-		l.listen(w, l.heard+w.random.IntN(len(w.store.log)-l.heard+1))
+		l.listen(w, l.logRead+w.random.IntN(len(w.store.log)-l.logRead+1))
 		if w.chance(3) {
-			l.listenOfClients(w, l.heardClients+w.random.IntN(len(w.store.clientLog)-l.heardClients+1))
+			l.listenOfClients(w, l.clientsRead+w.random.IntN(len(w.store.clientLog)-l.clientsRead+1))
 		}
 	case 4, 5, 6:
 		if keys := l.view.Everything(); len(keys) > 0 {
@@ -351,7 +351,7 @@ func (w *World) Step() {
 		l.plan()
 	case 12, 13:
 		if p.runs() && p.stream {
-			w.hearAll(p)
+			w.deliverAll(p)
 		}
 	case 14, 15, 16:
 		if volume := w.anyVolume(); volume != nil {
@@ -360,7 +360,7 @@ func (w *World) Step() {
 	case 17, 18, 19:
 		w.deliver(p)
 	case 20:
-		w.lookAtPeers(p)
+		w.checkPeers(p)
 	case 21:
 		w.work(p)
 	case 22:

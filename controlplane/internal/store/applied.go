@@ -68,7 +68,7 @@ func (c *Connection) forgetApplied(ctx context.Context, now map[string]keyed) er
 	}
 	for batch := range slices.Chunk(gone, observedBatch) {
 		var t tx
-		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
 		for _, key := range batch {
 			t.delete(key)
 		}

@@ -27,7 +27,7 @@ func revision(f *fixture) int64 {
 	return at
 }
 
-func TestWhatIsAppliedIsStoredWhereItIsNewsAndForgottenWhereItIsNotSaidAgain(t *testing.T) {
+func TestAppliedReportsAreStoredOnChangeAndDeletedWhenNotRepeated(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
 	refused := model.AppliedReport{Kind: model.KindVolume, UID: "v", Refused: "no such pool"}
@@ -42,7 +42,7 @@ func TestWhatIsAppliedIsStoredWhereItIsNewsAndForgottenWhereItIsNotSaidAgain(t *
 	expectObserved(f, "connection 1/one", "applied 1/one t 2.1")
 }
 
-func TestWhatAnEarlierStreamSaidWasAppliedIsTakenBackByTheNextOne(t *testing.T) {
+func TestTheNextStreamWithdrawsTheAppliedReportsOfAnEarlierOne(t *testing.T) {
 	f := withGateways(t, 2)
 	observeApplied(f, connect(f, "gw-2", "other"), targetApplied("old", "9.9"))
 	observeApplied(f, connect(f, "gw-1", "one"), targetApplied("old", "1.1"), targetApplied("t", "1.1"))

@@ -31,7 +31,7 @@ func newBacklog() *backlog { return &backlog{news: make(chan struct{}, 1)} }
 func (b *backlog) put(batch clientv3.WatchResponse) bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	events, bytes := weigh(batch)
+	events, bytes := batchSize(batch)
 	last := len(b.batches) - 1
 	switch {
 	case last < 0:
@@ -43,7 +43,7 @@ func (b *backlog) put(batch clientv3.WatchResponse) bool {
 	}
 	b.batches = append(b.batches, batch)
 	b.events, b.bytes = b.events+events, b.bytes+bytes
-	b.wake()
+	b.notifyReader()
 	return true
 }
 
@@ -52,18 +52,18 @@ func (b *backlog) close() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	b.closed = true
-	b.wake()
+	b.notifyReader()
 }
 
-func (b *backlog) wake() {
+func (b *backlog) notifyReader() {
 	select {
 	case b.news <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the next batch, and waits for it. It returns false if no batch follows or the context has ended.
-func (b *backlog) take(ctx context.Context) (clientv3.WatchResponse, bool) {
+// nextBatch returns the next batch, and waits for it. It returns false if no batch follows or the context has ended.
+func (b *backlog) nextBatch(ctx context.Context) (clientv3.WatchResponse, bool) {
 	for {
 		if batch, ok, closed := b.first(); ok || closed {
 			return batch, ok
@@ -85,12 +85,12 @@ func (b *backlog) first() (batch clientv3.WatchResponse, ok, closed bool) {
 	batch = b.batches[0]
 	b.batches[0] = clientv3.WatchResponse{} // else the slice keeps its events
 	b.batches = b.batches[1:]
-	events, bytes := weigh(batch)
+	events, bytes := batchSize(batch)
 	b.events, b.bytes = b.events-events, b.bytes-bytes
 	return batch, true, b.closed
 }
 
-func weigh(batch clientv3.WatchResponse) (events, bytes int) {
+func batchSize(batch clientv3.WatchResponse) (events, bytes int) {
 	for _, event := range batch.Events {
 		bytes += len(event.Kv.Key) + len(event.Kv.Value)
 		if event.PrevKv != nil {

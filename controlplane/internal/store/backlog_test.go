@@ -34,7 +34,7 @@ func TestABacklogHoldsSoManyEventsAndBytesAndNoMore(t *testing.T) {
 			if b.put(batchUpTo(99, c.events, c.bytes)) {
 				t.Fatal("it holds more than it may")
 			}
-			if _, ok := b.take(t.Context()); !ok || !b.put(batchUpTo(99, c.events, c.bytes)) {
+			if _, ok := b.nextBatch(t.Context()); !ok || !b.put(batchUpTo(99, c.events, c.bytes)) {
 				t.Fatal("what was taken makes no room")
 			}
 		})
@@ -52,7 +52,7 @@ func TestBookmarksThatNobodyTakesAreOne(t *testing.T) {
 	b.close()
 	var versions []int64
 	for {
-		batch, ok := b.take(t.Context())
+		batch, ok := b.nextBatch(t.Context())
 		if !ok {
 			break
 		}
@@ -63,10 +63,10 @@ func TestBookmarksThatNobodyTakesAreOne(t *testing.T) {
 	}
 }
 
-func TestWhoeverTakesFromABacklogWaitsForNoLongerThanItsContext(t *testing.T) {
+func TestReadingABacklogEndsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, ok := newBacklog().take(ctx); ok {
+	if _, ok := newBacklog().nextBatch(ctx); ok {
 		t.Fatal("took what is not there")
 	}
 }

@@ -20,7 +20,7 @@ type envelope[T model.Object] struct {
 func (c *Collection[T]) encode(object T) ([]byte, error) {
 	kept := envelope[T]{Object: object}
 	for i, secret := range c.secrets(object) {
-		kept.Secrets = append(kept.Secrets, c.store.keyring.Seal(secret.Reveal(), place(object, i)))
+		kept.Secrets = append(kept.Secrets, c.store.keyring.Seal(secret.Reveal(), sealContext(object, i)))
 	}
 	value, err := json.Marshal(kept)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Collection[T]) decode(key string, value []byte, version int64) (T, erro
 		if i >= len(kept.Secrets) {
 			return object, fmt.Errorf("%s in the store: secret %d is missing", key, i)
 		}
-		text, err := c.store.keyring.Open(kept.Secrets[i], place(object, i))
+		text, err := c.store.keyring.Open(kept.Secrets[i], sealContext(object, i))
 		if err != nil {
 			return object, fmt.Errorf("%s in the store: secret %d %w", key, i, err)
 		}
@@ -87,8 +87,8 @@ func complete(object model.Object) {
 	}
 }
 
-// place binds a secret to its object: copied to another object, it cannot be decrypted.
-func place(object model.Object, index int) string {
+// sealContext binds a secret to its object: copied to another object, it cannot be decrypted.
+func sealContext(object model.Object, index int) string {
 	return placeOf(object.Kind(), object.Metadata().UID, index)
 }
 

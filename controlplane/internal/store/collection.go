@@ -66,10 +66,10 @@ func (c *Collection[T]) secrets(object T) []*model.Secret {
 
 func (c *Collection[T]) prefix() string             { return c.store.prefix + "objects/" + string(c.kind) + "/" }
 func (c *Collection[T]) key(name string) string     { return c.prefix() + name }
-func (c *Collection[T]) holds(object T) []reference { return call(c.references, object) }
-func (c *Collection[T]) takes(object T) []claim     { return call(c.claims, object) }
+func (c *Collection[T]) holds(object T) []reference { return callOptional(c.references, object) }
+func (c *Collection[T]) claimsOf(object T) []claim  { return callOptional(c.claims, object) }
 
-func call[T any, R any](f func(T) []R, object T) []R {
+func callOptional[T any, R any](f func(T) []R, object T) []R {
 	if f == nil {
 		return nil
 	}
@@ -101,13 +101,13 @@ func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error
 	meta.CreateTime = c.store.now().UTC()
 	return retry(ctx, func() error {
 		var t tx
-		t.compare(missing(c.key(meta.Name)), c.whyExists(meta.Name))
+		t.compare(missing(c.key(meta.Name)), c.existsError(meta.Name))
 		if c.creating != nil {
 			if err := c.creating(ctx, &t, object); err != nil {
 				return err
 			}
 		}
-		_, claims := difference(nil, c.takes(object), claim.id)
+		_, claims := difference(nil, c.claimsOf(object), claim.id)
 		for _, claim := range claims {
 			c.claim(&t, claim, meta.Name)
 		}
@@ -183,7 +183,7 @@ func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error
 func (c *Collection[T]) replace(ctx context.Context, t *tx, from, to T, dryRun bool) error {
 	name := from.Metadata().Name
 	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", from.Metadata().Version), nil)
-	gone, come := difference(c.takes(from), c.takes(to), claim.id)
+	gone, come := difference(c.claimsOf(from), c.claimsOf(to), claim.id)
 	for _, claim := range gone {
 		t.delete(c.store.claimKey(claim))
 	}
@@ -289,7 +289,7 @@ func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteO
 		}
 		var t tx
 		t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", meta.Version), nil)
-		t.compare(absent(c.store.referencesTo(c.kind, name)), c.whyReferred(name))
+		t.compare(absent(c.store.referencesTo(c.kind, name)), c.referredError(name))
 		t.delete(c.store.aliveKey(c.kind, name))
 		if !c.lingers {
 			return c.erase(ctx, &t, object, options.DryRun)
@@ -318,7 +318,7 @@ func (c *Collection[T]) remove(ctx context.Context, t *tx, object T) error {
 func (c *Collection[T]) erase(ctx context.Context, t *tx, object T, dryRun bool) error {
 	name := object.Metadata().Name
 	t.delete(c.key(name))
-	claims, _ := difference(c.takes(object), nil, claim.id)
+	claims, _ := difference(c.claimsOf(object), nil, claim.id)
 	for _, claim := range claims {
 		t.delete(c.store.claimKey(claim))
 	}
@@ -362,7 +362,7 @@ func (c *Collection[T]) refer(t *tx, to reference, name string) {
 	t.put(c.store.referenceKey(to.kind, to.name, c.kind, name), "")
 }
 
-func (c *Collection[T]) whyExists(name string) func(context.Context) error {
+func (c *Collection[T]) existsError(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := c.store.client.Get(ctx, c.key(name), clientv3.WithKeysOnly())
 		if err != nil || len(got.Kvs) == 0 {
@@ -372,7 +372,7 @@ func (c *Collection[T]) whyExists(name string) func(context.Context) error {
 	}
 }
 
-func (c *Collection[T]) whyReferred(name string) func(context.Context) error {
+func (c *Collection[T]) referredError(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		prefix := c.store.referencesTo(c.kind, name)
 		got, err := c.store.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(3))

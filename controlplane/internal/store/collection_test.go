@@ -100,7 +100,7 @@ func TestAnUpdateCannotTouchStatusOrIdentity(t *testing.T) {
 	}
 }
 
-func TestAVolumeOnlyGrowsAndKeepsWhatIsImmutable(t *testing.T) {
+func TestAVolumeOnlyGrowsAndItsImmutableFieldsStay(t *testing.T) {
 	f := open(t)
 	f.house()
 	must(f, f.Volumes, volume("orders"))

@@ -120,7 +120,7 @@ func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation strin
 // either the stream must end. Any other error does not change the connection.
 func (c *Connection) KeepAlive(ctx context.Context) error {
 	if _, err := c.store.client.KeepAliveOnce(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return cmp.Or(c.why(ctx), ErrExpired)
+		return cmp.Or(c.mismatchError(ctx), ErrExpired)
 	} else if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -144,8 +144,8 @@ func (c *Connection) Close(ctx context.Context) error {
 	return nil
 }
 
-// why returns why a connection is no longer the present one; nil if it is, and another comparison failed.
-func (c *Connection) why(ctx context.Context) error {
+// mismatchError returns why a connection is no longer the present one; nil if it is, and another comparison failed.
+func (c *Connection) mismatchError(ctx context.Context) error {
 	got, err := c.store.client.Get(ctx, c.key)
 	switch {
 	case err != nil:

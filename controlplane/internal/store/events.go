@@ -84,7 +84,7 @@ func (l *EventLog) Record(ctx context.Context, event model.Event) error {
 // Events returns all stored events, oldest first, and their version.
 func (s *Store) Events(ctx context.Context) ([]*model.Event, int64, error) {
 	var all []*model.Event
-	version, err := records[*model.Event]{s, s.eventPrefix(), decodeEvent}.tellAll(ctx,
+	version, err := records[*model.Event]{s, s.eventPrefix(), decodeEvent}.sendAll(ctx,
 		func(change RecordChange[*model.Event]) error {
 			if change.Type == Put {
 				all = append(all, change.Record)

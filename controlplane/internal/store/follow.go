@@ -47,7 +47,7 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 		}
 	}()
 	for {
-		batch, ok := waiting.take(ctx)
+		batch, ok := waiting.nextBatch(ctx)
 		if !ok {
 			break
 		}

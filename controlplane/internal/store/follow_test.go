@@ -51,7 +51,7 @@ func crowd(f *fixture, times int) {
 }
 
 // etcd sends a watch that is more than a thousand versions behind its batches with the present version in their headers.
-func TestABookmarkNeverComesBeforeWhatItVouchesFor(t *testing.T) {
+func TestABookmarkFollowsEveryChangeThatItCovers(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"))
 	_, version, err := f.Fabrics.All(t.Context())
@@ -81,7 +81,7 @@ func TestABookmarkNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 	}
 }
 
-func TestABookmarkOfRecordsNeverComesBeforeWhatItVouchesFor(t *testing.T) {
+func TestABookmarkOfRecordsFollowsEveryChangeThatItCovers(t *testing.T) {
 	f := open(t)
 	start, err := f.Revision(t.Context())
 	if err != nil {
@@ -113,13 +113,13 @@ func TestABookmarkOfRecordsNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 
 // stalled watches fabrics after a version, and receives nothing after the first change before goOn is closed. It returns what it
 // received, up to the fabric `last`.
-func stalled(f *fixture, after int64, begun chan<- bool, goOn <-chan bool) (heard []string, err error) {
+func stalled(f *fixture, after int64, begun chan<- bool, goOn <-chan bool) (seen []string, err error) {
 	err = f.Fabrics.Watch(f.t.Context(), after, func(c store.Change[*model.Fabric]) error {
 		switch c.Type {
 		case store.Reset:
-			heard = append(heard, "reset")
+			seen = append(seen, "reset")
 		case store.Put:
-			if heard = append(heard, fmt.Sprintf("%09d %s", c.Version, c.Object.Meta.Name)); len(heard) == 1 {
+			if seen = append(seen, fmt.Sprintf("%09d %s", c.Version, c.Object.Meta.Name)); len(seen) == 1 {
 				close(begun)
 				<-goOn
 			}
@@ -129,10 +129,10 @@ func stalled(f *fixture, after int64, begun chan<- bool, goOn <-chan bool) (hear
 		}
 		return nil
 	})
-	return heard, err
+	return seen, err
 }
 
-func TestWhoeverTakesAWatchTooSlowlyIsToldAllThatHappenedAndNothingTwice(t *testing.T) {
+func TestASlowWatcherReceivesEveryChangeOnce(t *testing.T) {
 	f := open(t)
 	_, version, err := f.Fabrics.All(t.Context())
 	if err != nil {
@@ -146,9 +146,9 @@ func TestWhoeverTakesAWatchTooSlowlyIsToldAllThatHappenedAndNothingTwice(t *test
 		close(goOn)
 	}()
 	must(f, f.Fabrics, fabric("a"))
-	heard, err := stalled(f, version, begun, goOn)
-	if !errors.Is(err, errEnough) || len(heard) != 6002 || !slices.IsSorted(heard) || len(slices.Compact(heard)) != 6002 {
-		t.Fatalf("heard %d changes, in order: %v; then %v", len(heard), slices.IsSorted(heard), err)
+	seen, err := stalled(f, version, begun, goOn)
+	if !errors.Is(err, errEnough) || len(seen) != 6002 || !slices.IsSorted(seen) || len(slices.Compact(seen)) != 6002 {
+		t.Fatalf("heard %d changes, in order: %v; then %v", len(seen), slices.IsSorted(seen), err)
 	}
 }
 
@@ -169,7 +169,7 @@ func watchers(t *testing.T) float64 {
 }
 
 // etcd alone has the events beyond the backlog: if it has compacted them, the watch restarts.
-func TestWhoeverTakesAWatchTooSlowlyHasNoMoreThanABacklogHeldForIt(t *testing.T) {
+func TestASlowWatcherHasALimitedBacklog(t *testing.T) {
 	f := open(t)
 	_, version, err := f.Fabrics.All(t.Context())
 	if err != nil {
@@ -197,9 +197,9 @@ func TestWhoeverTakesAWatchTooSlowlyHasNoMoreThanABacklogHeldForIt(t *testing.T)
 		}
 	}()
 	must(f, f.Fabrics, fabric("a"))
-	heard, err := stalled(f, version, begun, goOn)
+	seen, err := stalled(f, version, begun, goOn)
 	// At most a backlog, and then the present objects.
-	if !errors.Is(err, errEnough) || !slices.Contains(heard, "reset") || len(heard) > 4096+2+1002 {
-		t.Fatalf("heard %d changes, a reset among them: %v; then %v", len(heard), slices.Contains(heard, "reset"), err)
+	if !errors.Is(err, errEnough) || !slices.Contains(seen, "reset") || len(seen) > 4096+2+1002 {
+		t.Fatalf("heard %d changes, a reset among them: %v; then %v", len(seen), slices.Contains(seen, "reset"), err)
 	}
 }

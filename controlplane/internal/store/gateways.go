@@ -34,7 +34,7 @@ func (s *Store) gateways() noun[*model.Gateway] {
 				return err
 			}
 			g.Status = model.GatewayStatus{Health: model.GatewayNew}
-			number, err := s.take(ctx, t, gatewayNumbers, 1)
+			number, err := s.assignNumbers(ctx, t, gatewayNumbers, 1)
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func addressesApart(g, other *model.Gateway) error {
 // reused ISID over a second fabric is a second nexus.
 func (s *Store) tagPortals(ctx context.Context, t *tx, g *model.Gateway) error {
 	fabrics := untagged(g)
-	first, err := s.take(ctx, t, portalGroupNumbers, len(fabrics))
+	first, err := s.assignNumbers(ctx, t, portalGroupNumbers, len(fabrics))
 	if err != nil {
 		return err
 	}

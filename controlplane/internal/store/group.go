@@ -37,7 +37,7 @@ type groups struct {
 	patience time.Duration
 	mutex    sync.Mutex
 	waiting  []*member
-	flying   int
+	inFlight int
 }
 
 // member is a transaction, and the channel on which its caller waits for the outcome.
@@ -45,7 +45,7 @@ type member struct {
 	ctx      context.Context
 	compares []clientv3.Cmp
 	writes   []clientv3.Op
-	landed   chan outcome
+	done     chan outcome
 }
 
 type outcome struct {
@@ -57,13 +57,13 @@ type outcome struct {
 // commit is Txn(ctx).If(compares...).Then(writes...).Commit(). A caller whose context ends does not know the outcome, as with any
 // request to etcd.
 func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []clientv3.Op) (int64, bool, error) {
-	m := &member{ctx: ctx, compares: compares, writes: writes, landed: make(chan outcome, 1)}
+	m := &member{ctx: ctx, compares: compares, writes: writes, done: make(chan outcome, 1)}
 	g.mutex.Lock()
 	g.waiting = append(g.waiting, m)
 	g.depart()
 	g.mutex.Unlock()
 	select {
-	case o := <-m.landed:
+	case o := <-m.done:
 		return o.revision, o.succeeded, o.err
 	case <-ctx.Done():
 		g.mutex.Lock()
@@ -75,15 +75,15 @@ func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []c
 
 // depart sends groups while more may be in flight. The caller holds the mutex.
 func (g *groups) depart() {
-	for len(g.waiting) > 0 && g.flying < groupsAtOnce {
-		group := g.take()
-		g.flying++
-		go g.fly(group)
+	for len(g.waiting) > 0 && g.inFlight < groupsAtOnce {
+		group := g.nextGroup()
+		g.inFlight++
+		go g.commitGroup(group)
 	}
 }
 
-// take removes from the waiting transactions, oldest first, those that can be sent as one group. The caller holds the mutex.
-func (g *groups) take() (group []*member) {
+// nextGroup removes from the waiting transactions, oldest first, those that can be sent as one group. The caller holds the mutex.
+func (g *groups) nextGroup() (group []*member) {
 	read, written, bytes := map[string]bool{}, map[string]bool{}, 0
 	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
 		size := m.bytes()
@@ -125,34 +125,34 @@ func (m *member) meets(read, written map[string]bool) bool {
 		})
 }
 
-// fly commits a group and sends each member its outcome.
-func (g *groups) fly(group []*member) {
+// commitGroup commits a group and sends each member its outcome.
+func (g *groups) commitGroup(group []*member) {
 	land := sync.OnceFunc(func() {
 		g.mutex.Lock()
 		defer g.mutex.Unlock()
-		g.flying--
+		g.inFlight--
 		g.depart()
 	})
 	defer land()
 	defer time.AfterFunc(g.patience, land).Stop()
-	ctx, stop := whileOneWaits(group)
+	ctx, stop := contextOfGroup(group)
 	defer stop()
-	if len(group) > 1 && g.flyTogether(ctx, group) {
+	if len(group) > 1 && g.commitTogether(ctx, group) {
 		return
 	}
 	for _, m := range group {
 		done, err := g.client.Txn(ctx).If(m.compares...).Then(m.writes...).Commit()
 		if err != nil {
-			m.landed <- outcome{err: err}
+			m.done <- outcome{err: err}
 			continue
 		}
-		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Succeeded}
+		m.done <- outcome{revision: done.Header.Revision, succeeded: done.Succeeded}
 	}
 }
 
-// flyTogether returns false if etcd refuses the group as too large and has done nothing: its limits may be lower than the
+// commitTogether returns false if etcd refuses the group as too large and has done nothing: its limits may be lower than the
 // default.
-func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
+func (g *groups) commitTogether(ctx context.Context, group []*member) bool {
 	var nested []clientv3.Op
 	for _, m := range group {
 		nested = append(nested, clientv3.OpTxn(m.compares, m.writes, nil))
@@ -166,16 +166,16 @@ func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
 	}
 	for i, m := range group {
 		if err != nil {
-			m.landed <- outcome{err: err}
+			m.done <- outcome{err: err}
 			continue
 		}
-		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Responses[i].GetResponseTxn().GetSucceeded()}
+		m.done <- outcome{revision: done.Header.Revision, succeeded: done.Responses[i].GetResponseTxn().GetSucceeded()}
 	}
 	return true
 }
 
-// whileOneWaits returns a context that ends when the contexts of all members have ended.
-func whileOneWaits(group []*member) (context.Context, func()) {
+// contextOfGroup returns a context that ends when the contexts of all members have ended.
+func contextOfGroup(group []*member) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var left atomic.Int64
 	left.Store(int64(len(group)))

@@ -153,7 +153,7 @@ func TestOfTwoTransactionsThatCompareAndWriteTheSameKeyOneWins(t *testing.T) {
 	}
 }
 
-func TestWhatMeetsAnothersKeysGoesInALaterGroup(t *testing.T) {
+func TestTransactionsWithCommonKeysAreInDifferentGroups(t *testing.T) {
 	transaction := func(compared, written string) *member {
 		return &member{compares: []clientv3.Cmp{missing(compared)}, writes: []clientv3.Op{clientv3.OpPut(written, "")}}
 	}
@@ -163,10 +163,10 @@ func TestWhatMeetsAnothersKeysGoesInALaterGroup(t *testing.T) {
 	} {
 		first, third := transaction("a", "b"), transaction("a", "c") // two transactions may compare the same key
 		g := &groups{waiting: []*member{first, second, third}}
-		if group := g.take(); !slices.Equal(group, []*member{first, third}) {
+		if group := g.nextGroup(); !slices.Equal(group, []*member{first, third}) {
 			t.Errorf("%s: %d go together", name, len(group))
 		}
-		if group := g.take(); !slices.Equal(group, []*member{second}) || len(g.waiting) > 0 {
+		if group := g.nextGroup(); !slices.Equal(group, []*member{second}) || len(g.waiting) > 0 {
 			t.Errorf("%s: it does not go next", name)
 		}
 	}
@@ -190,7 +190,7 @@ func TestARangeGoesAlone(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdDoesNotAnswerKeepsNobodyWaitingForGood(t *testing.T) {
+func TestAnUnansweredGroupDelaysLaterOnesForALimitedTime(t *testing.T) {
 	g := gated(t, time.Millisecond, func(*embed.Config) {})
 	hanging := g.occupied()
 	later := g.begin(t.Context(), nil, clientv3.OpPut("later", "1"))
@@ -201,10 +201,10 @@ func TestWhatEtcdDoesNotAnswerKeepsNobodyWaitingForGood(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	once(t, func() bool { g.mutex.Lock(); defer g.mutex.Unlock(); return g.flying == 0 })
+	once(t, func() bool { g.mutex.Lock(); defer g.mutex.Unlock(); return g.inFlight == 0 })
 }
 
-func TestWhoEndsWhileItWaitsChangesNothing(t *testing.T) {
+func TestATransactionThatEndsWhileItWaitsChangesNothing(t *testing.T) {
 	g := gated(t, time.Hour, func(*embed.Config) {})
 	first := g.occupied()
 	ctx, end := context.WithCancel(t.Context())
@@ -267,32 +267,32 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	first := func(after int64) (told Change[*model.Fabric]) {
+	first := func(after int64) (change Change[*model.Fabric]) {
 		if err := s.Fabrics.Watch(t.Context(), after, func(c Change[*model.Fabric]) error {
-			told = c
+			change = c
 			return broken
 		}); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		return told
+		return change
 	}
-	resumed, heard := first(from).Resume, map[string]bool{}
+	resumed, seen := first(from).Resume, map[string]bool{}
 	if err := s.Fabrics.Watch(t.Context(), resumed, func(c Change[*model.Fabric]) error {
 		if c.Type == Bookmark {
 			return broken
 		}
-		heard[c.Object.Meta.Name] = true
+		seen[c.Object.Meta.Name] = true
 		return nil
 	}); !errors.Is(err, broken) {
 		t.Fatal(err)
 	}
-	if !heard["red"] {
-		t.Errorf("after %d only %v is told", resumed, heard)
+	if !seen["red"] {
+		t.Errorf("after %d only %v is told", resumed, seen)
 	}
 }
 
 // The objects that were not reported yet have older or newer versions, so the watch must report all objects again.
-func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
+func TestAWatchThatBreaksDuringItsInitialListStartsAgain(t *testing.T) {
 	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
@@ -307,11 +307,11 @@ func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	resumed, heard := int64(-1), map[string]bool{}
+	resumed, seen := int64(-1), map[string]bool{}
 	until := func(end ChangeType) func(Change[*model.Fabric]) error {
 		return func(c Change[*model.Fabric]) error {
 			if c.Type == Put {
-				heard[c.Object.Meta.Name] = true
+				seen[c.Object.Meta.Name] = true
 			}
 			resumed = c.Resume
 			if c.Type == end {
@@ -320,13 +320,13 @@ func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 			return nil
 		}
 	}
-	if err := s.Fabrics.Watch(t.Context(), 0, until(Put)); !errors.Is(err, broken) || len(heard) != 1 {
-		t.Fatalf("%v after %v", err, heard)
+	if err := s.Fabrics.Watch(t.Context(), 0, until(Put)); !errors.Is(err, broken) || len(seen) != 1 {
+		t.Fatalf("%v after %v", err, seen)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	if err := s.Fabrics.Watch(ctx, resumed, until(Bookmark)); !errors.Is(err, broken) || !heard["red"] {
-		t.Errorf("%v after %v", err, heard)
+	if err := s.Fabrics.Watch(ctx, resumed, until(Bookmark)); !errors.Is(err, broken) || !seen["red"] {
+		t.Errorf("%v after %v", err, seen)
 	}
 	if resumed == 0 {
 		t.Error("all is told, and the next watch would begin anew")

@@ -107,7 +107,7 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result model
 		job.Result.DonePermille = min(job.Result.DonePermille, model.JobDone)
 		job.Result.At = s.now().UTC()
 		var t tx
-		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
 		if !known && job.Action == model.JobFenceClients && job.Attempt != 1 && job.Succeeded() {
 			// The result may belong to an attempt that named fewer clients. A client that was not blocklisted must never count as
 			// blocklisted (R2). The job is deleted, so it is assigned again as a first attempt.
@@ -120,7 +120,7 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result model
 
 // DeleteJob deletes a job at its version. A job that changed meanwhile stays.
 func (term *Term) DeleteJob(ctx context.Context, job *model.Job) error {
-	return unlessLost(term.store.deleteJob(ctx, term.begin(), job))
+	return ignoreLost(term.store.deleteJob(ctx, term.begin(), job))
 }
 
 func (s *Store) deleteJob(ctx context.Context, t *tx, job *model.Job) error {

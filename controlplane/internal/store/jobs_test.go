@@ -108,7 +108,7 @@ func TestAGatewayOfAnEarlierVersionFencesNobodyBeyondAFirstAttempt(t *testing.T)
 	}
 }
 
-func TestWhatAGatewayOfAnEarlierVersionSaysOfOtherJobsCounts(t *testing.T) {
+func TestJobReportsOfAGatewayOfAnEarlierVersionCount(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
 	again := *giveOut(f, model.Job{ID: "u.delete", Action: model.JobDeleteImage, Gateway: 1})

@@ -44,7 +44,7 @@ func TestOneLeadsAndTheNextOneFollows(t *testing.T) {
 }
 
 // R1: the leader writes only during its term.
-func TestWhatADeposedLeaderWritesIsNotStored(t *testing.T) {
+func TestWritesOfADeposedLeaderAreNotStored(t *testing.T) {
 	f := withGateways(t, 1)
 	must(f, f.Volumes, volume("orders"), volume("deleted"))
 	must(f, f.Targets, target("db"))

@@ -29,8 +29,8 @@ func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("all %d numbers for %s have been given, or passed over after a restore, and none is ever reused", maxNumber, e.What)
 }
 
-// take assigns the next count numbers in the transaction, which fails if another writer assigns some meanwhile.
-func (s *Store) take(ctx context.Context, t *tx, what string, count int) (first uint32, err error) {
+// assignNumbers assigns the next count numbers in the transaction, which fails if another writer assigns some meanwhile.
+func (s *Store) assignNumbers(ctx context.Context, t *tx, what string, count int) (first uint32, err error) {
 	if count == 0 {
 		return 0, nil
 	}
@@ -67,9 +67,9 @@ func (s *Store) putNumber(t *tx, what string, last, revision int64) {
 	t.put(s.numberKey(what), strconv.FormatInt(last, 10))
 }
 
-// passOver raises all counters by restoredMargin in the transaction. Numbers that were assigned after a backup, or after an
+// skipAssigned raises all counters by restoredMargin in the transaction. Numbers that were assigned after a backup, or after an
 // earlier restore of it, are not assigned again. A sort without enough numbers left is exhausted.
-func (s *Store) passOver(ctx context.Context, t *tx, earlier map[string]int64) error {
+func (s *Store) skipAssigned(ctx context.Context, t *tx, earlier map[string]int64) error {
 	for _, what := range allNumbers {
 		last, revision, err := s.lastNumber(ctx, what)
 		if err != nil {

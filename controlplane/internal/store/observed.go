@@ -107,8 +107,8 @@ func (c *Connection) observe(ctx context.Context, all []keyed) error {
 	defer c.mutex.Unlock()
 	for batch := range slices.Chunk(all, observedBatch) {
 		var t tx
-		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
-		said := map[string]string{}
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
+		values := map[string]string{}
 		for _, entry := range batch {
 			value, err := json.Marshal(entry.record)
 			if err != nil {
@@ -117,16 +117,16 @@ func (c *Connection) observe(ctx context.Context, all []keyed) error {
 			if !entry.always && c.written[entry.key] == string(value) {
 				continue
 			}
-			said[entry.key] = string(value)
+			values[entry.key] = string(value)
 			t.put(entry.key, string(value))
 		}
-		if len(said) == 0 {
+		if len(values) == 0 {
 			continue
 		}
 		if _, err := c.store.commit(ctx, &t); err != nil {
 			return err
 		}
-		for key, value := range said {
+		for key, value := range values {
 			c.written[key] = value
 		}
 	}

@@ -92,7 +92,7 @@ func TestAClosedConnectionIsGoneAtOnceAndAnOlderOneTakesNoNewerAway(t *testing.T
 	expectObserved(f)
 }
 
-func TestAReplacedStreamIsToldSoAndStoresNothingMore(t *testing.T) {
+func TestAReplacedStreamEndsWithAnErrorAndStoresNothingMore(t *testing.T) {
 	f := withGateways(t, 1)
 	first := connect(f, "gw-1", "one")
 	connect(f, "gw-1", "one") // the same process over another stream
@@ -174,7 +174,7 @@ func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsObservedGoesWithItsVolumeAndItsGateway(t *testing.T) {
+func TestReportsAreDeletedWithTheirVolumeAndTheirGateway(t *testing.T) {
 	f := withGateways(t, 2)
 	v := volume("v")
 	must(f, f.Volumes, v)

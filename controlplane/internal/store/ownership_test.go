@@ -16,7 +16,7 @@ func assign(to model.GatewayRef) func(*model.Volume) (model.Ownership, error) {
 }
 
 // R1: one owner per volume and epoch.
-func TestOfManyWhoAssignAVolumeOneWins(t *testing.T) {
+func TestOfConcurrentAssignmentsOfAVolumeOneSucceeds(t *testing.T) {
 	f := open(t)
 	f.house()
 	must(f, f.Volumes, volume("orders"))

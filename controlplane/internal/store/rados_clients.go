@@ -57,7 +57,7 @@ func (c *Connection) RecordRadosClient(ctx context.Context, pool, client string)
 			return err
 		}
 		return s.putRadosClients(ctx, &with, func(t *tx) {
-			t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+			t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
 		})
 	})
 }
@@ -105,7 +105,7 @@ func (term *Term) DropRadosClients(ctx context.Context, seen *model.RadosClients
 	record := *seen
 	record.Leaving = true
 	if err := s.putRadosClients(ctx, &record, func(t *tx) { term.guard(t); absent(t) }); err != nil {
-		return unlessLost(err)
+		return ignoreLost(err)
 	}
 	volumes, _, err := s.Volumes.All(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (term *Term) DropRadosClients(ctx context.Context, seen *model.RadosClients
 	absent(t)
 	t.delete(s.radosClientKey(seen.PoolUID, seen.Gateway))
 	_, err = s.commit(ctx, t)
-	return unlessLost(err)
+	return ignoreLost(err)
 }
 
 // withoutStream returns a comparison that an incarnation has no stream; nil if it has one.
@@ -150,8 +150,8 @@ func (s *Store) withoutStream(ctx context.Context, ref model.GatewayRef) (func(*
 	return func(t *tx) { t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil) }, nil
 }
 
-// unlessLost ignores the loss against another writer, for changes that need no second attempt.
-func unlessLost(err error) error {
+// ignoreLost ignores the loss against another writer, for changes that need no second attempt.
+func ignoreLost(err error) error {
 	if errors.Is(err, errLost) {
 		return nil
 	}

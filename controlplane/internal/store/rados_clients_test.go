@@ -173,7 +173,7 @@ func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(
 	}
 }
 
-func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecordedAgain(t *testing.T) {
+func TestAClientRecordStaysWhileItsIncarnationOwnsAVolumeAndIsRenewedAfterReconnection(t *testing.T) {
 	f := withGateways(t, 1)
 	must(f, f.Volumes, volume("v"))
 	c := connect(f, "gw-1", "one")

@@ -42,8 +42,8 @@ func (r *recent[T]) expect(key string, text []byte, object T) {
 	r.known[key] = k
 }
 
-// tell returns the object that was stored as text in a version. The first caller decodes it.
-func (r *recent[T]) tell(key string, text []byte, version int64, decode func() (T, error)) (T, error) {
+// decodeOnce returns the object that was stored as text in a version. The first caller decodes it.
+func (r *recent[T]) decodeOnce(key string, text []byte, version int64, decode func() (T, error)) (T, error) {
 	k := r.find(key, maphash.Bytes(r.seed, text), version)
 	k.once.Do(func() { k.object, k.err = decode() })
 	return k.object, k.err

@@ -17,13 +17,13 @@ func someVolume(reason string) *model.Volume {
 		Status: model.VolumeStatus{Identity: model.DeviceIdentity{NAA: "3000000000000001", SerialNumber: "s"},
 			MoveRequest: &model.MoveRequest{Gateway: 2, Since: at}, Move: &model.RequestedMove{To: 2, Trouble: "none"},
 			Refusal: &model.Refusal{Reason: reason, Message: "<&>"}, MovedAt: at, CapacityBytes: 1 << 30, AllocatedBytes: -1}}
-	is := model.Ownership{State: model.Unowned}
-	next, err := is.Acquire(model.GatewayRef{Number: 2, Incarnation: "i"})
+	ownership := model.Ownership{State: model.Unowned}
+	next, err := ownership.Acquire(model.GatewayRef{Number: 2, Incarnation: "i"})
 	if err != nil {
 		panic(err)
 	}
 	next.Reason = reason
-	v.Status.Ownership = is.Ordered(next, at)
+	v.Status.Ownership = ownership.Ordered(next, at)
 	model.SetCondition(&v.Status.Conditions, model.Condition{Type: model.ConditionReady, Status: model.ConditionTrue, Reason: reason}, at)
 	return v
 }
@@ -36,7 +36,7 @@ func volumesAlone() *Collection[*model.Volume] {
 // telling returns the object that a watch gets for a text, and whether the watch had to decode it.
 func telling(t *testing.T, c *Collection[*model.Volume], text []byte, version int64) (object *model.Volume, decoded bool) {
 	t.Helper()
-	object, err := c.recent.tell("k", text, version, func() (*model.Volume, error) {
+	object, err := c.recent.decodeOnce("k", text, version, func() (*model.Volume, error) {
 		decoded = true
 		return c.decode("k", text, version)
 	})
@@ -46,7 +46,7 @@ func telling(t *testing.T, c *Collection[*model.Volume], text []byte, version in
 	return object, decoded
 }
 
-func TestWhatWasStoredHereIsToldAsItWouldBeDecoded(t *testing.T) {
+func TestAWatchSendsAWrittenObjectAsItWouldBeDecoded(t *testing.T) {
 	c, stored := volumesAlone(), someVolume("Exported")
 	text, err := c.encode(stored)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestWhatWasStoredHereIsToldAsItWouldBeDecoded(t *testing.T) {
 	}
 }
 
-func TestOnlyTheVeryTextIsTakenForWhatWasStored(t *testing.T) {
+func TestARecentObjectIsReusedOnlyForTheExactStoredText(t *testing.T) {
 	c, lost, won := volumesAlone(), someVolume("Exported"), someVolume("Unexported")
 	text, err := c.encode(lost)
 	other, err2 := c.encode(won)

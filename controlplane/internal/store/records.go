@@ -29,7 +29,7 @@ type records[T any] struct {
 func (r records[T]) watch(ctx context.Context, after int64, tell func(RecordChange[T]) error) error {
 	for {
 		if after == 0 {
-			version, err := r.tellAll(ctx, tell)
+			version, err := r.sendAll(ctx, tell)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (r records[T]) watch(ctx context.Context, after int64, tell func(RecordChan
 	}
 }
 
-func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) error) (int64, error) {
+func (r records[T]) sendAll(ctx context.Context, tell func(RecordChange[T]) error) (int64, error) {
 	var version int64
 	from, end := r.prefix, clientv3.GetPrefixRangeEnd(r.prefix)
 	for {

@@ -77,7 +77,7 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 		}
 		err = retry(ctx, func() error {
 			var t tx
-			if err := s.passOver(ctx, &t, earlier); err != nil {
+			if err := s.skipAssigned(ctx, &t, earlier); err != nil {
 				return err
 			}
 			t.put(s.restoredKey(), now.UTC().Format(time.RFC3339))

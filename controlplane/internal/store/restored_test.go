@@ -57,9 +57,9 @@ func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 			}
 			for _, f := range both {
 				before, _ := f.Volumes.Get(t.Context(), "vol-1")
-				is := before.Status.Ownership
-				if is.Owner != ref(1) || is.Epoch != 1 || is.State != model.Opening {
-					t.Fatalf("the owner was changed: %+v", is)
+				ownership := before.Status.Ownership
+				if ownership.Owner != ref(1) || ownership.Epoch != 1 || ownership.State != model.Opening {
+					t.Fatalf("the owner was changed: %+v", ownership)
 				}
 				after, err := f.term().Own(t.Context(), "vol-1", func(v *model.Volume) (model.Ownership, error) {
 					return v.Status.Ownership.Acquire(ref(2))

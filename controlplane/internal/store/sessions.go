@@ -67,7 +67,7 @@ func (c *Connection) StoreSessions(ctx context.Context, full bool, put []*model.
 	}
 	for batch := range slices.Chunk(all, observedBatch) {
 		var t tx
-		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.mismatchError)
 		t.writes = batch
 		if _, err := s.commit(ctx, &t); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (s *Store) sessionKeyPrefix(gateway uint32) string {
 // reports again or is removed.
 func (s *Store) Sessions(ctx context.Context) ([]*model.Session, int64, error) {
 	var all []*model.Session
-	version, err := s.sessionRecords().tellAll(ctx, func(change RecordChange[*model.Session]) error {
+	version, err := s.sessionRecords().sendAll(ctx, func(change RecordChange[*model.Session]) error {
 		if change.Type == Put {
 			all = append(all, change.Record)
 		}

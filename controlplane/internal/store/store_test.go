@@ -147,7 +147,7 @@ func (f *fixture) raw() string {
 	return all.String()
 }
 
-func TestWhatIsNoObjectIsAnErrorNotAnEmptyOne(t *testing.T) {
+func TestAnInvalidStoredValueIsAnErrorAndNotAnEmptyObject(t *testing.T) {
 	f := open(t)
 	for _, value := range []string{"", "{}", `{"object":null}`, `{"object":[]}`, `{"secrets":[]}`} {
 		key := "/sluice/" + f.name + "/objects/" + string(model.KindVolume) + "/broken"

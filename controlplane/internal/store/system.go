@@ -55,11 +55,11 @@ func (s *Store) readSystem(ctx context.Context) (string, error) {
 	if len(got.Kvs) == 0 {
 		return "", nil
 	}
-	var is system
-	if err := json.Unmarshal(got.Kvs[0].Value, &is); err != nil || !ValidSystemID(is.ID) {
+	var stored system
+	if err := json.Unmarshal(got.Kvs[0].Value, &stored); err != nil || !ValidSystemID(stored.ID) {
 		return "", fmt.Errorf("%s in the store is no system id: restore a backup", s.systemKey())
 	}
-	return is.ID, nil
+	return stored.ID, nil
 }
 
 // checkSystem compares the store's id with the expected one, empty: any. It stores nothing. Error: WrongSystemError.

@@ -70,7 +70,7 @@ func (term *Term) AddPorts(ctx context.Context, name string, wanted []model.Targ
 		to.Status.Ports = append([]model.TargetPort(nil), from.Status.Ports...)
 		target = &to
 		t := term.begin()
-		first, err := s.take(ctx, t, relativePorts, len(missing))
+		first, err := s.assignNumbers(ctx, t, relativePorts, len(missing))
 		if err != nil {
 			return err
 		}

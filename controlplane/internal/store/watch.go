@@ -46,7 +46,7 @@ type Change[T model.Object] struct {
 func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change[T]) error) error {
 	for {
 		if after == 0 {
-			version, err := c.tellAll(ctx, tell)
+			version, err := c.sendAll(ctx, tell)
 			if err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func (s *Store) AskProgress(ctx context.Context) error {
 	return nil
 }
 
-func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error) (int64, error) {
+func (c *Collection[T]) sendAll(ctx context.Context, tell func(Change[T]) error) (int64, error) {
 	objects, version, err := c.All(ctx)
 	if err != nil {
 		return 0, err
@@ -124,7 +124,7 @@ func (c *Collection[T]) follow(ctx context.Context, after *int64, tell func(Chan
 func (c *Collection[T]) change(event *clientv3.Event) (Change[T], error) {
 	key := string(event.Kv.Key)
 	if event.Type == mvccpb.PUT {
-		object, err := c.recent.tell(key, event.Kv.Value, event.Kv.ModRevision, func() (T, error) {
+		object, err := c.recent.decodeOnce(key, event.Kv.Value, event.Kv.ModRevision, func() (T, error) {
 			return c.decode(key, event.Kv.Value, event.Kv.ModRevision)
 		})
 		return Change[T]{Type: Put, Object: object, Version: event.Kv.ModRevision}, err

@@ -17,46 +17,46 @@ var errEnough = errors.New("enough")
 // watched returns changes as words once `enough` were received.
 func watched(f *fixture, after int64, enough int) []string {
 	f.t.Helper()
-	var heard []string
+	var seen []string
 	err := f.Fabrics.Watch(f.t.Context(), after, func(c store.Change[*model.Fabric]) error {
 		switch c.Type {
 		case store.Reset:
-			heard = append(heard, "reset")
+			seen = append(seen, "reset")
 		case store.Put:
-			heard = append(heard, "put "+c.Object.Meta.Name)
+			seen = append(seen, "put "+c.Object.Meta.Name)
 		case store.Deleted:
-			heard = append(heard, "deleted "+c.Object.Meta.Name)
+			seen = append(seen, "deleted "+c.Object.Meta.Name)
 		case store.Bookmark:
 			return nil
 		}
-		if len(heard) == enough {
+		if len(seen) == enough {
 			return errEnough
 		}
 		return nil
 	})
 	if !errors.Is(err, errEnough) {
-		f.t.Fatalf("heard %v, then %v", heard, err)
+		f.t.Fatalf("heard %v, then %v", seen, err)
 	}
-	return heard
+	return seen
 }
 
 func fabric(name string) *model.Fabric { return &model.Fabric{Meta: model.Meta{Name: name}} }
 
-func TestAWatchTellsWhatIsThereAndThenWhatHappens(t *testing.T) {
+func TestAWatchSendsTheObjectsAndThenEveryChange(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"), fabric("b"))
-	var heard []string
+	var seen []string
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	err := f.Fabrics.Watch(ctx, 0, func(c store.Change[*model.Fabric]) error {
 		switch c.Type {
 		case store.Put:
-			heard = append(heard, "put "+c.Object.Meta.Name)
+			seen = append(seen, "put "+c.Object.Meta.Name)
 		case store.Deleted:
-			heard = append(heard, "deleted "+c.Object.Meta.Name)
+			seen = append(seen, "deleted "+c.Object.Meta.Name)
 			return errEnough
 		case store.Bookmark:
-			if len(heard) == 2 { // the present ones were received; now others follow
+			if len(seen) == 2 { // the present ones were received; now others follow
 				must(f, f.Fabrics, fabric("c"))
 				if _, err := f.Fabrics.Delete(ctx, "a", store.DeleteOptions{}); err != nil {
 					return err
@@ -65,8 +65,8 @@ func TestAWatchTellsWhatIsThereAndThenWhatHappens(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, errEnough) || fmt.Sprint(heard) != "[put a put b put c deleted a]" {
-		t.Fatalf("heard %v, then %v", heard, err)
+	if !errors.Is(err, errEnough) || fmt.Sprint(seen) != "[put a put b put c deleted a]" {
+		t.Fatalf("heard %v, then %v", seen, err)
 	}
 }
 
@@ -78,8 +78,8 @@ func TestAWatchGoesOnAfterTheVersionGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(f, f.Fabrics, fabric("b"), fabric("c"))
-	if heard := fmt.Sprint(watched(f, version, 2)); heard != "[put b put c]" {
-		t.Fatal(heard)
+	if seen := fmt.Sprint(watched(f, version, 2)); seen != "[put b put c]" {
+		t.Fatal(seen)
 	}
 }
 
@@ -101,8 +101,8 @@ func TestAWatchFromACompactedVersionBeginsAnew(t *testing.T) {
 	if _, err := shared.Client.Compact(t.Context(), now.Header.Revision); err != nil {
 		t.Fatal(err)
 	}
-	if heard := fmt.Sprint(watched(f, version, 2)); heard != "[reset put b]" {
-		t.Fatal(heard)
+	if seen := fmt.Sprint(watched(f, version, 2)); seen != "[reset put b]" {
+		t.Fatal(seen)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAStoreOfANewerReleaseIsLeftAlone(t *testing.T) {
 	wantError[*store.SchemaError](t, err, "99")
 }
 
-func TestManyThatWereDeletedAtOnceAreToldAsTheyWereLast(t *testing.T) {
+func TestManyObjectsDeletedAtOnceAreSentInTheirLastState(t *testing.T) {
 	f := open(t)
 	const count = 250 // more than one request may read
 	for i := range count {

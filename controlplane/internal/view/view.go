@@ -62,8 +62,8 @@ func (c *Cache) Run(ctx context.Context) error {
 // Ready is closed once the cache has all objects of every kind.
 func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
-// askEvery is the interval at which WaitFor requests the progress of the watches.
-const askEvery = 50 * time.Millisecond
+// progressInterval is the interval at which WaitFor requests the progress of the watches.
+const progressInterval = 50 * time.Millisecond
 
 // WaitFor returns once the cache contains everything that was stored up to a version. A caller that decides for a client that may
 // already have seen that version needs this: else it would decide on older data than the client has. It fails if the context
@@ -82,7 +82,7 @@ func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the watches have told %d of %d: %w", reached, version, ctx.Err())
-		case <-time.After(askEvery):
+		case <-time.After(progressInterval):
 		}
 	}
 }
@@ -158,16 +158,16 @@ func (c *Cache) put(object model.Object) {
 	name := object.Metadata().Name
 	before := c.objects.Get(object.Kind(), name)
 	c.objects.Put(object)
-	c.tell(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
+	c.notify(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
 }
 
 func (c *Cache) forget(kind model.Kind, name string) {
 	before := c.objects.Get(kind, name)
 	c.objects.Forget(kind, name)
-	c.tell(Change{Kind: kind, Name: name, Before: before})
+	c.notify(Change{Kind: kind, Name: name, Before: before})
 }
 
-func (c *Cache) tell(change Change) {
+func (c *Cache) notify(change Change) {
 	for _, tell := range c.subscribers {
 		tell(change)
 	}

@@ -42,23 +42,23 @@ func TestAViewHoldsWhatWasThereAndFollowsWhatHappens(t *testing.T) {
 	s := open(t)
 	create(t, s, "red")
 	v := view.New(s, slog.New(slog.DiscardHandler))
-	heard := make(chan view.Change, 16)
-	defer v.Subscribe(func(c view.Change) { heard <- c })()
+	changes := make(chan view.Change, 16)
+	defer v.Subscribe(func(c view.Change) { changes <- c })()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { _ = v.Run(ctx) }()
 	<-v.Ready()
-	if c := <-heard; c.Name != "red" || c.Before != nil || c.After == nil {
+	if c := <-changes; c.Name != "red" || c.Before != nil || c.After == nil {
 		t.Errorf("heard %+v first", c)
 	}
 	create(t, s, "blue")
-	if c := <-heard; c.Name != "blue" || c.After == nil {
+	if c := <-changes; c.Name != "blue" || c.After == nil {
 		t.Errorf("heard %+v of blue", c)
 	}
 	if _, err := s.Fabrics.Delete(t.Context(), "red", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if c := <-heard; c.Name != "red" || c.Before == nil || c.After != nil {
+	if c := <-changes; c.Name != "red" || c.Before == nil || c.After != nil {
 		t.Errorf("heard %+v of red's end", c)
 	}
 	v.Read(func(o *objects.Objects) {

@@ -16,8 +16,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// asking returns a command that queries the control plane.
-func asking(use, short string, ask func(context.Context, *grpc.ClientConn) error) *cobra.Command {
+// queryCommand returns a command that queries the control plane.
+func queryCommand(use, short string, ask func(context.Context, *grpc.ClientConn) error) *cobra.Command {
 	options := connection.Options{}
 	command := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
@@ -35,7 +35,7 @@ func asking(use, short string, ask func(context.Context, *grpc.ClientConn) error
 }
 
 func unusedCommand() *cobra.Command {
-	return asking("unused", "Fail while hosts are logged in, and say which", func(ctx context.Context, c *grpc.ClientConn) error {
+	return queryCommand("unused", "Fail while hosts are logged in, and say which", func(ctx context.Context, c *grpc.ClientConn) error {
 		sessions, err := liveSessions(ctx, c)
 		if err != nil {
 			return fmt.Errorf("whether hosts are logged in is not known: %w", err)
@@ -72,7 +72,7 @@ func portalsCommand() *cobra.Command {
 	var target, to string
 	var lun int
 	var patience time.Duration
-	command := asking("portals", "Wait until a target is ready on every path, and write its portals to a file as iscsi:// URLs",
+	command := queryCommand("portals", "Wait until a target is ready on every path, and write its portals to a file as iscsi:// URLs",
 		func(ctx context.Context, c *grpc.ClientConn) error {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lookEvery is the interval at which a maintained file is compared: a ConfigMap may change, and a file on a node may be removed.
-const lookEvery = 30 * time.Second
+// checkInterval is the interval at which a maintained file is compared: a ConfigMap may change, and a file on a node may be
+// removed.
+const checkInterval = 30 * time.Second
 
 func keepFileCommand() *cobra.Command {
 	var from, to string
@@ -34,7 +35,7 @@ func keepFileCommand() *cobra.Command {
 }
 
 func keepFile(ctx context.Context, from, to string) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		if err := copyFile(from, to); err != nil {

@@ -11,8 +11,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// askAgain is the time between two reads of a target that is not ready yet.
-const askAgain = time.Second
+// pollInterval is the time between two reads of a target that is not ready yet.
+const pollInterval = time.Second
 
 // portal is an address at which a target is served.
 type portal struct {
@@ -24,7 +24,7 @@ type portal struct {
 // context ends before, the error states what was missing last.
 func targetPortals(ctx context.Context, connection grpc.ClientConnInterface, name string) ([]portal, error) {
 	service := pb.NewTargetServiceClient(connection)
-	ticker := time.NewTicker(askAgain)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		missing := ""

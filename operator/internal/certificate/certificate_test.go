@@ -55,7 +55,7 @@ func parsed(t *testing.T, data map[string][]byte) (*x509.Certificate, *x509.Cert
 	return pair.Leaf, pool
 }
 
-func TestWhatIsIssuedProvesItsRoleToWhoTrustsTheAuthority(t *testing.T) {
+func TestAnIssuedCertificateProvesItsRole(t *testing.T) {
 	a, _ := authority(t)
 	for _, c := range []struct {
 		leaf  certificate.Leaf
@@ -76,7 +76,7 @@ func TestWhatIsIssuedProvesItsRoleToWhoTrustsTheAuthority(t *testing.T) {
 	}
 }
 
-func TestACertificateIsDueWhenAThirdIsLeftOrItIsNotWhatIsWanted(t *testing.T) {
+func TestACertificateIsRenewedWhenAThirdOfItsTimeIsLeftOrItDiffers(t *testing.T) {
 	a, _ := authority(t)
 	other, _ := authority(t)
 	now := time.Now()
@@ -190,7 +190,7 @@ func TestSecretsAreMadeOnceRenewedWhenDueAndLeftAloneWhereSomebodyElseMadeThem(t
 	}
 }
 
-func TestWhatIsMadeOnceStays(t *testing.T) {
+func TestASecretThatExistsIsNotGeneratedAgain(t *testing.T) {
 	s := certificate.Secrets{Namespace: "ns", Client: fake.NewClientBuilder().Build(), Authority: "ca"}
 	var first map[string][]byte
 	for range 2 {

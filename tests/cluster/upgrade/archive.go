@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/netns"
 )
 
 // MakeDirectory creates Directory, with its files in a scratch directory. Its pool is an XFS, because a snapshot needs one; if
@@ -26,7 +26,7 @@ func MakeDirectory(scratch string) (shares bool, undo func() error, err error) {
 	if err := mount("--bind", scratch, Directory); err != nil {
 		return false, nil, err
 	}
-	disk, err := world.XFS(Directory)
+	disk, err := netns.XFS(Directory)
 	if err != nil {
 		return false, func() error { return unmount(Directory) }, nil //nolint:nilerr // the caller decides
 	}
@@ -43,9 +43,9 @@ func command(program string, words ...string) error {
 	return nil
 }
 
-// kept reports whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and none of
-// the files that etcd allocates for its next log.
-func kept(name string, info fs.FileInfo) bool {
+// isArchived reports whether the archive contains a path below Directory: not the disk under the pool, no logs, no sockets, and
+// none of the files that etcd allocates for its next log.
+func isArchived(name string, info fs.FileInfo) bool {
 	return name != "disk" && !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".tmp") &&
 		(info.IsDir() || info.Mode().IsRegular())
 }
@@ -60,7 +60,7 @@ func Pack() ([]byte, error) {
 	archive := tar.NewWriter(compressed)
 	err = filepath.Walk(Directory, func(path string, info fs.FileInfo, err error) error {
 		name, _ := filepath.Rel(Directory, path)
-		if err != nil || name == "." || !kept(name, info) {
+		if err != nil || name == "." || !isArchived(name, info) {
 			return err
 		}
 		header := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), Typeflag: tar.TypeDir}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/initiator"
 )
 
 // Release is the revision whose programs made Archive.
@@ -20,7 +20,7 @@ const Release = "880afa1"
 var Archive []byte
 
 // Directory is where the cluster was made, and where its files must be again, because its objects contain absolute paths. /run is
-// a file system of the test's own (package world, Isolate).
+// a file system of the test's own (package netns, Isolate).
 const Directory = "/run/sluice-upgrade"
 
 // Options of the cluster. Programs are the directory of the release's programs.
@@ -102,10 +102,10 @@ func places() []uint64 {
 }
 
 // Writes returns the commands that fill a LUN with a content of a volume.
-func Writes(lun uint16, volume, content int) []host.Command {
-	var all []host.Command
+func Writes(lun uint16, volume, content int) []initiator.Command {
+	var all []initiator.Command
 	for _, block := range places() {
-		all = append(all, host.Write(lun, block, pattern(volume, block, content), blockSize))
+		all = append(all, initiator.Write(lun, block, pattern(volume, block, content), blockSize))
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func Content(volume int) int {
 
 // Read is a command and the data that it must return.
 type Read struct {
-	Command host.Command
+	Command initiator.Command
 	Data    []byte
 }
 
@@ -128,7 +128,7 @@ type Read struct {
 func Reads(lun uint16, volume, content int) []Read {
 	var all []Read
 	for _, block := range places() {
-		all = append(all, Read{host.Read(lun, block, patternBlocks, blockSize), pattern(volume, block, content)})
+		all = append(all, Read{initiator.Read(lun, block, patternBlocks, blockSize), pattern(volume, block, content)})
 	}
-	return append(all, Read{host.Read(lun, patternBlocks, patternBlocks, blockSize), make([]byte, patternBlocks*blockSize)})
+	return append(all, Read{initiator.Read(lun, patternBlocks, patternBlocks, blockSize), make([]byte, patternBlocks*blockSize)})
 }

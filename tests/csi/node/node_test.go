@@ -48,8 +48,8 @@ func holds(t *testing.T, path string, data []byte) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	is := make([]byte, len(data))
-	if _, err := file.Read(is); err != nil || !bytes.Equal(is, data) {
+	found := make([]byte, len(data))
+	if _, err := file.Read(found); err != nil || !bytes.Equal(found, data) {
 		t.Errorf("%s holds something else than was written (%v)", path, err)
 	}
 }
@@ -178,7 +178,7 @@ func TestAPluginThatWasKilledTakesBackWhatItStaged(t *testing.T) {
 	v.attach()
 	v.mount()
 	write(t, filepath.Join(v.target, "file"), data)
-	stop(the.process)
+	stop(env.process)
 	startNode()
 	holds(t, filepath.Join(v.target, "file"), data)
 	v.unmount()
@@ -199,8 +199,8 @@ func TestAVolumeWhoseDisksAreGoneIsStillUnstagedWhole(t *testing.T) {
 	v := newVolume(t, fileSystem("xfs"), 320)
 	v.attach()
 	v.mount()
-	for _, one := range glob(t, "/sys/block/sd*/device/delete") {
-		if err := os.WriteFile(one, []byte("1"), 0); err != nil {
+	for _, file := range glob(t, "/sys/block/sd*/device/delete") {
+		if err := os.WriteFile(file, []byte("1"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,7 @@ func rawBlock() *csi.VolumeCapability {
 // newVolume creates a volume, which is removed when the test ends.
 func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) *volume {
 	t.Helper()
-	made, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")) +
+	made, err := env.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")) +
 		"-" + filepath.Base(t.TempDir()), VolumeCapabilities: []*csi.VolumeCapability{capability},
 		CapacityRange: &csi.CapacityRange{RequiredBytes: mebibytes * mebibyte}, Parameters: map[string]string{"topology": "any"}})
 	if err != nil {
@@ -52,14 +52,14 @@ func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) 
 	t.Cleanup(func() {
 		if t.Failed() {
 			seen, _ := exec.Command("lsscsi", "-i").CombinedOutput()
-			told, _ := exec.Command("dmesg").CombinedOutput()
-			t.Logf("published as %v; the kernel has\n%s\n%s", v.context, seen, told[max(0, len(told)-2500):])
+			log, _ := exec.Command("dmesg").CombinedOutput()
+			t.Logf("published as %v; the kernel has\n%s\n%s", v.context, seen, log[max(0, len(log)-2500):])
 		}
 		ctx := context.Background()
-		_, unpublished := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
-		_, unstaged := the.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
-		_, withdrawn := the.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id})
-		_, deleted := the.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
+		_, unpublished := env.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+		_, unstaged := env.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
+		_, withdrawn := env.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id})
+		_, deleted := env.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
 		for _, err := range []error{unpublished, unstaged, withdrawn, deleted} {
 			if err != nil {
 				t.Error("clean up:", err)
@@ -71,8 +71,8 @@ func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) 
 
 func (v *volume) attach() {
 	v.t.Helper()
-	published, err := the.controller.ControllerPublishVolume(v.t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id,
-		NodeId: the.nodeID, VolumeCapability: v.capability})
+	published, err := env.controller.ControllerPublishVolume(v.t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id,
+		NodeId: env.nodeID, VolumeCapability: v.capability})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ const comeAgain = 500 * time.Millisecond // as kubelet at first
 
 func (v *volume) tryStage() error {
 	return again(v.t.Context(), func(ctx context.Context) error {
-		_, err := the.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+		_, err := env.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
 			VolumeCapability: v.capability, PublishContext: v.context})
 		return err
 	})
@@ -117,7 +117,7 @@ func (v *volume) mount() {
 	}
 	for range 2 {
 		err := again(v.t.Context(), func(ctx context.Context) error {
-			_, err := the.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+			_, err := env.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
 				TargetPath: v.target, VolumeCapability: v.capability, PublishContext: v.context})
 			return err
 		})
@@ -131,7 +131,7 @@ func (v *volume) unpublish() {
 	v.t.Helper()
 	for range 2 {
 		err := again(v.t.Context(), func(ctx context.Context) error {
-			_, err := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+			_, err := env.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
 			return err
 		})
 		if err != nil {
@@ -143,7 +143,7 @@ func (v *volume) unpublish() {
 func (v *volume) unstage() {
 	v.t.Helper()
 	err := again(v.t.Context(), func(ctx context.Context) error {
-		_, err := the.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
+		_, err := env.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
 		return err
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (v *volume) unmount() {
 
 func (v *volume) detach() {
 	v.t.Helper()
-	_, err := the.controller.ControllerUnpublishVolume(v.t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: the.nodeID})
+	_, err := env.controller.ControllerUnpublishVolume(v.t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: env.nodeID})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func (v *volume) detach() {
 func (v *volume) grow(mebibytes int64) {
 	v.t.Helper()
 	size := &csi.CapacityRange{RequiredBytes: mebibytes * mebibyte}
-	grown, err := the.controller.ControllerExpandVolume(v.t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: size})
+	grown, err := env.controller.ControllerExpandVolume(v.t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: size})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func (v *volume) grow(mebibytes int64) {
 		v.t.Error("the node is not asked to expand")
 	}
 	err = again(v.t.Context(), func(ctx context.Context) error {
-		_, err := the.node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target,
+		_, err := env.node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target,
 			StagingTargetPath: v.staging, CapacityRange: size})
 		return err
 	})
@@ -191,7 +191,7 @@ func (v *volume) grow(mebibytes int64) {
 // bytes returns the size that the pod sees.
 func (v *volume) bytes() int64 {
 	v.t.Helper()
-	stats, err := the.node.NodeGetVolumeStats(v.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: v.target})
+	stats, err := env.node.NodeGetVolumeStats(v.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: v.target})
 	if err != nil {
 		v.t.Fatal(err)
 	}

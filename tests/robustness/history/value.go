@@ -70,16 +70,16 @@ func Decode(block []byte, run uint64, place Place) (Value, error) {
 		return 0, fmt.Errorf("%w: %d bytes", ErrTorn, len(block))
 	}
 	v := Value(binary.BigEndian.Uint64(block[24:]))
-	told := Place{uint16(binary.BigEndian.Uint32(block[4:])), binary.BigEndian.Uint64(block[8:])}
-	toldRun := binary.BigEndian.Uint64(block[16:])
+	found := Place{uint16(binary.BigEndian.Uint32(block[4:])), binary.BigEndian.Uint64(block[8:])}
+	foundRun := binary.BigEndian.Uint64(block[16:])
 	if v == 0 {
-		told, toldRun = place, run
+		found, foundRun = place, run
 	}
-	if string(v.Encode(toldRun, told)) != string(block) {
-		return 0, fmt.Errorf("%w: its head says %v of %v", ErrTorn, v, told)
+	if string(v.Encode(foundRun, found)) != string(block) {
+		return 0, fmt.Errorf("%w: its head says %v of %v", ErrTorn, v, found)
 	}
-	if told != place || toldRun != run {
-		return 0, fmt.Errorf("%w: %v was written to %v (run %x)", ErrMisplace, v, told, toldRun)
+	if found != place || foundRun != run {
+		return 0, fmt.Errorf("%w: %v was written to %v (run %x)", ErrMisplace, v, found, foundRun)
 	}
 	return v, nil
 }

@@ -17,11 +17,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// again is the average time between two attempts to watch.
-const again = 2 * time.Second
+// watchInterval is the average time between two attempts to watch.
+const watchInterval = 2 * time.Second
 
-// teller runs in the leading replica.
-type teller struct {
+// eventRecorder runs in the leading replica.
+type eventRecorder struct {
 	service  pb.EventServiceClient
 	client   client.Client
 	recorder events.EventRecorder
@@ -31,25 +31,25 @@ type teller struct {
 
 // Setup adds it to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
-	return mgr.Add(&teller{
+	return mgr.Add(&eventRecorder{
 		service: pb.NewEventServiceClient(connection), client: mgr.GetClient(), recorder: mgr.GetEventRecorder("sluice-control-plane"),
 	})
 }
 
 // Start implements manager.Runnable. It does not record events from before its start.
-func (t *teller) Start(ctx context.Context) error {
+func (t *eventRecorder) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := t.listen(ctx)
 		log.FromContext(ctx).V(1).Info("the control plane's events are not heard", "problem", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(again/2 + rand.N(again)):
+		case <-time.After(watchInterval/2 + rand.N(watchInterval)):
 		}
 	}
 	return nil
 }
 
-func (t *teller) listen(ctx context.Context) error {
+func (t *eventRecorder) listen(ctx context.Context) error {
 	if t.version == 0 {
 		page, err := t.service.ListEvents(ctx, &pb.ListEventsRequest{Options: &pb.ListOptions{PageSize: 1}})
 		if err != nil {
@@ -68,12 +68,12 @@ func (t *teller) listen(ctx context.Context) error {
 		}
 		t.version = max(t.version, response.GetResourceVersion())
 		if event := response.GetEvent(); event != nil {
-			t.tell(ctx, event)
+			t.record(ctx, event)
 		}
 	}
 }
 
-func (t *teller) tell(ctx context.Context, event *pb.Event) {
+func (t *eventRecorder) record(ctx context.Context, event *pb.Event) {
 	resource := mirror.Find(ctx, t.client, event.GetKind(), event.GetName())
 	if resource == nil {
 		return // it has no resource, such as an object that sluicectl made

@@ -59,7 +59,7 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Opt
 	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Gateway, *pb.Gateway]{
 		Noun: mirror.Gateways(connection),
 		Want: g.want, Show: convert.ShowGateway, HasReadyCondition: true,
-		Before: g.pods, After: g.settle, Leave: g.leave, AfterDelete: g.gone,
+		Before: g.pods, After: g.settle, Leave: g.drainForDeletion, AfterDelete: g.deleteOwnPod,
 	}, func(b *builder.Builder, c client.Client) {
 		b.Owns(&corev1.Pod{}).Owns(&corev1.Service{}).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
@@ -91,14 +91,14 @@ func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.Secr
 	if err != nil {
 		return nil, err
 	}
-	at, err := g.place(ctx, r, pod)
+	at, err := g.location(ctx, r, pod)
 	if err != nil {
 		return nil, err
 	}
 	if at == nil {
 		known, err := g.service.GetGateway(ctx, &pb.GetGatewayRequest{Name: r.Name})
 		if sluice.IsNotFound(err) {
-			return nil, waitsFor(pod)
+			return nil, podProblem(pod)
 		} else if err != nil {
 			return nil, err
 		}

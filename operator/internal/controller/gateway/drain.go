@@ -37,7 +37,7 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	// A drain is ended only once a pod runs again. Before that, the control plane may still have the stream of the process that
 	// just ended, and the gateway would seem to serve.
 	if away || r.Status.Pod != "" && serves(pod) {
-		if err := g.steer(ctx, r, have, away); err != nil {
+		if err := g.requestDrain(ctx, r, have, away); err != nil {
 			return err
 		}
 	}
@@ -52,15 +52,15 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	return nil
 }
 
-// steer requests a drain, or its end, from the control plane. It repeats the request if the state may be unknown.
-func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway, away bool) error {
+// requestDrain requests a drain, or its end, from the control plane. It repeats the request if the state may be unknown.
+func (g *gateways) requestDrain(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway, away bool) error {
 	health := have.GetStatus().GetHealth()
-	is := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
+	drains := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
 	switch {
-	case away && !is:
+	case away && !drains:
 		_, err := g.service.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: r.Name})
 		return err
-	case !away && (is || health == pb.GatewayHealth_GATEWAY_HEALTH_NEW):
+	case !away && (drains || health == pb.GatewayHealth_GATEWAY_HEALTH_NEW):
 		_, err := g.service.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: r.Name})
 		return err
 	}
@@ -102,19 +102,19 @@ func draining(have *pb.Gateway, why string) error {
 	return mirror.Problemf("Draining", "%s: %s", why, message)
 }
 
-// leave drains the gateway before it is deleted.
-func (g *gateways) leave(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
+// drainForDeletion drains the gateway before it is deleted.
+func (g *gateways) drainForDeletion(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
 	if empty(have) {
 		return nil
 	}
-	if err := g.steer(ctx, r, have, true); err != nil {
+	if err := g.requestDrain(ctx, r, have, true); err != nil {
 		return err
 	}
 	return draining(have, "it is deleted once it is drained")
 }
 
-// gone deletes the pod once the gateway was removed from the control plane.
-func (g *gateways) gone(ctx context.Context, r *v1alpha1.Gateway) error {
+// deleteOwnPod deletes the pod once the gateway was removed from the control plane.
+func (g *gateways) deleteOwnPod(ctx context.Context, r *v1alpha1.Gateway) error {
 	pod, err := g.pod(ctx, r)
 	if err != nil || pod == nil || !owned(pod, r) {
 		return err

@@ -75,8 +75,8 @@ func TestAHostIsStrandedThatHasNoPathButByTheGatewayThatGoes(t *testing.T) {
 		if c.want {
 			want = []Use{{"h", "iqn.h", "t"}}
 		}
-		if is := Stranded(c.pool, []*pb.Target{c.target}, c.sessions)["b"]; !slices.Equal(is, want) {
-			t.Errorf("%s: %q", claim, is)
+		if uses := Stranded(c.pool, []*pb.Target{c.target}, c.sessions)["b"]; !slices.Equal(uses, want) {
+			t.Errorf("%s: %q", claim, uses)
 		}
 	}
 }

@@ -120,8 +120,8 @@ func (g *gateways) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(g.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
 
-// waitsFor returns what a gateway that has never run waits for.
-func waitsFor(pod *corev1.Pod) error {
+// podProblem returns what a gateway that has never run waits for.
+func podProblem(pod *corev1.Pod) error {
 	if pod == nil {
 		return mirror.Problemf("PodPending", "its pod is being made")
 	}

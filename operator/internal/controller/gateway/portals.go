@@ -17,8 +17,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// place is a gateway's node and its addresses.
-type place struct {
+// gatewayLocation is a gateway's node and its addresses.
+type gatewayLocation struct {
 	node       string
 	portals    []*pb.Portal
 	forwarding string
@@ -26,8 +26,8 @@ type place struct {
 
 const reasonNoAddress = "NoAddress"
 
-// place returns the addresses of a gateway; nil if its pod does not have them yet.
-func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Pod) (*place, error) {
+// location returns the addresses of a gateway; nil if its pod does not have them yet.
+func (g *gateways) location(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Pod) (*gatewayLocation, error) {
 	if pod == nil || pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.P
 	if inside == "" {
 		return nil, nil
 	}
-	at := &place{node: node.Name, forwarding: convert.HostPort(inside, r.Spec.Template.ForwardingPort)}
+	at := &gatewayLocation{node: node.Name, forwarding: convert.HostPort(inside, r.Spec.Template.ForwardingPort)}
 	for _, wanted := range r.Spec.Portals {
 		portal, err := g.portal(ctx, r, wanted, pod, node)
 		if err != nil || portal == nil {

@@ -60,7 +60,7 @@ func rendered(template v1alpha1.GatewayTemplate) *corev1.Pod {
 }
 
 func TestAGatewayRunsAsRootOnlyWhereItsFilesAreTheNodes(t *testing.T) {
-	for what, one := range map[string]struct {
+	for what, c := range map[string]struct {
 		template v1alpha1.GatewayTemplate
 		user     int64
 	}{
@@ -70,19 +70,19 @@ func TestAGatewayRunsAsRootOnlyWhereItsFilesAreTheNodes(t *testing.T) {
 		"directories of a user":            {v1alpha1.GatewayTemplate{LocalDirectories: []string{"/srv"}, RunAsUser: new(int64(1000))}, 1000},
 		"block devices, whatever is named": {v1alpha1.GatewayTemplate{BlockDevices: true, RunAsUser: new(int64(1000))}, 0},
 	} {
-		pod := rendered(one.template)
-		is := pod.Spec.Containers[0].SecurityContext
-		if one.user == 0 {
-			if is.RunAsNonRoot != nil || is.RunAsUser != nil || pod.Spec.SecurityContext != nil {
-				t.Errorf("%s: %v, pod %v", what, is, pod.Spec.SecurityContext)
+		pod := rendered(c.template)
+		context := pod.Spec.Containers[0].SecurityContext
+		if c.user == 0 {
+			if context.RunAsNonRoot != nil || context.RunAsUser != nil || pod.Spec.SecurityContext != nil {
+				t.Errorf("%s: %v, pod %v", what, context, pod.Spec.SecurityContext)
 			}
 			continue
 		}
-		if is.RunAsNonRoot == nil || !*is.RunAsNonRoot || is.RunAsUser == nil || *is.RunAsUser != one.user || len(is.Capabilities.Add) > 0 {
-			t.Errorf("%s: %v", what, is)
+		if context.RunAsNonRoot == nil || !*context.RunAsNonRoot || context.RunAsUser == nil || *context.RunAsUser != c.user || len(context.Capabilities.Add) > 0 {
+			t.Errorf("%s: %v", what, context)
 		}
 		// The kubelet makes the key (0440) and the state directory accessible to the group.
-		if pod.Spec.SecurityContext == nil || *pod.Spec.SecurityContext.FSGroup != one.user || *is.RunAsGroup != one.user {
+		if pod.Spec.SecurityContext == nil || *pod.Spec.SecurityContext.FSGroup != c.user || *context.RunAsGroup != c.user {
 			t.Errorf("%s: group of the pod: %v", what, pod.Spec.SecurityContext)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAGatewayRunsAsRootOnlyWhereItsFilesAreTheNodes(t *testing.T) {
 
 func TestAGatewayHasAFilterAReadOnlyRootAndNoCapabilityThatItNeedsNot(t *testing.T) {
 	own := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("own.json")}
-	for what, one := range map[string]struct {
+	for what, c := range map[string]struct {
 		template v1alpha1.GatewayTemplate
 		profile  string
 	}{
@@ -99,23 +99,23 @@ func TestAGatewayHasAFilterAReadOnlyRootAndNoCapabilityThatItNeedsNot(t *testing
 		"block devices":        {v1alpha1.GatewayTemplate{BlockDevices: true}, "sluice/gateway.json"},
 		"a profile of its own": {v1alpha1.GatewayTemplate{SeccompProfile: own}, "own.json"},
 	} {
-		is := rendered(one.template).Spec.Containers[0].SecurityContext
-		if is.SeccompProfile.LocalhostProfile == nil || *is.SeccompProfile.LocalhostProfile != one.profile {
-			t.Errorf("%s: filter %v", what, is.SeccompProfile)
+		context := rendered(c.template).Spec.Containers[0].SecurityContext
+		if context.SeccompProfile.LocalhostProfile == nil || *context.SeccompProfile.LocalhostProfile != c.profile {
+			t.Errorf("%s: filter %v", what, context.SeccompProfile)
 		}
-		if is.ReadOnlyRootFilesystem == nil || !*is.ReadOnlyRootFilesystem {
+		if context.ReadOnlyRootFilesystem == nil || !*context.ReadOnlyRootFilesystem {
 			t.Errorf("%s: the root file system can be written", what)
 		}
-		if !one.template.BlockDevices && (len(is.Capabilities.Drop) != 1 || is.Capabilities.Drop[0] != "ALL" || *is.AllowPrivilegeEscalation) {
-			t.Errorf("%s: %v", what, is)
+		if !c.template.BlockDevices && (len(context.Capabilities.Drop) != 1 || context.Capabilities.Drop[0] != "ALL" || *context.AllowPrivilegeEscalation) {
+			t.Errorf("%s: %v", what, context)
 		}
 	}
 }
 
 // The digest decides whether a pod is replaced: an upgrade of the operator alone must replace none.
 func TestAFieldThatIsNotSetLeavesTheDigestAsItWas(t *testing.T) {
-	if is := Digest(&v1alpha1.GatewaySpec{}); is != "294db2bd98d7cb03" {
-		t.Errorf("the digest of an empty spec is %s", is)
+	if digest := Digest(&v1alpha1.GatewaySpec{}); digest != "294db2bd98d7cb03" {
+		t.Errorf("the digest of an empty spec is %s", digest)
 	}
 }
 

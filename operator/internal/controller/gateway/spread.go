@@ -32,7 +32,7 @@ func (g *gateways) spread(ctx context.Context, r *v1alpha1.Gateway) ([]corev1.To
 		keys = append(keys, v1alpha1.LabelSwitch+portal.Fabric)
 	}
 	var all []corev1.TopologySpreadConstraint
-	for _, key := range together(append(keys, corev1.LabelTopologyZone), nodes.Items) {
+	for _, key := range commonKeys(append(keys, corev1.LabelTopologyZone), nodes.Items) {
 		all = append(all, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelGatewayPool: r.Spec.GatewayPool}},
@@ -41,9 +41,9 @@ func (g *gateways) spread(ctx context.Context, r *v1alpha1.Gateway) ([]corev1.To
 	return all, nil
 }
 
-// together returns the first keys of which some node has all. The scheduler ignores a node that lacks one of the keys of a
+// commonKeys returns the first keys of which some node has all. The scheduler ignores a node that lacks one of the keys of a
 // constraint: with a key that no node has, nothing would be spread.
-func together(keys []string, nodes []corev1.Node) []string {
+func commonKeys(keys []string, nodes []corev1.Node) []string {
 	var taken []string
 	for _, key := range keys {
 		if len(validation.IsQualifiedName(key)) > 0 {

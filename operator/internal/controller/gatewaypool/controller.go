@@ -61,9 +61,9 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace s
 		recorder: mgr.GetEventRecorder("sluice-operator"), namespace: namespace}
 	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.GatewayPool, *pb.GatewayPool]{
 		Noun: mirror.GatewayPools(connection),
-		Want: want, Show: convert.ShowGatewayPool, Progresses: true, After: p.after, Leave: p.leave,
+		Want: want, Show: convert.ShowGatewayPool, Progresses: true, After: p.after, Leave: p.deleteGateways,
 	}, func(b *builder.Builder, c client.Client) {
-		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return every(ctx, c) })
+		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return requestsForAll(ctx, c) })
 		b.Owns(&v1alpha1.Gateway{}).Owns(&policyv1.PodDisruptionBudget{}).
 			Watches(&corev1.Node{}, all, builder.WithPredicates(cordonChanged))
 	})
@@ -77,7 +77,7 @@ var cordonChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		!equality.Semantic.DeepEqual(from.Spec.Taints, to.Spec.Taints) || !maps.Equal(from.Labels, to.Labels)
 }}
 
-func every(ctx context.Context, c client.Client) []reconcile.Request {
+func requestsForAll(ctx context.Context, c client.Client) []reconcile.Request {
 	var all v1alpha1.GatewayPoolList
 	if err := c.List(ctx, &all); err != nil {
 		return nil // the cache has stopped
@@ -112,7 +112,7 @@ func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 	if err != nil && !errors.As(err, &later) {
 		return err
 	}
-	return cmp.Or(wellness(r), err)
+	return cmp.Or(missingGateways(r), err)
 }
 
 // gateways returns the pool's gateways, by ordinal.
@@ -134,7 +134,7 @@ func (p *pools) gateways(ctx context.Context, r *v1alpha1.GatewayPool) ([]v1alph
 func count(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) {
 	r.Status.Replicas, r.Status.ReadyReplicas, r.Status.UpdatedReplicas = int32(len(gateways)), 0, 0
 	for i := range gateways {
-		if well(&gateways[i]) {
+		if isServing(&gateways[i]) {
 			r.Status.ReadyReplicas++
 		}
 		if updated(r, &gateways[i]) && current(&gateways[i]) {
@@ -143,8 +143,8 @@ func count(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) {
 	}
 }
 
-// wellness reports whether the pool has the wanted gateways.
-func wellness(r *v1alpha1.GatewayPool) error {
+// missingGateways reports whether the pool has the wanted gateways.
+func missingGateways(r *v1alpha1.GatewayPool) error {
 	if ready, wanted := r.Status.ReadyReplicas, r.Spec.Replicas; ready < wanted {
 		mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionTrue, "FewerGateways",
 			"fewer gateways serve than are wanted; `kubectl get gateways` says why", r.Generation)
@@ -154,11 +154,11 @@ func wellness(r *v1alpha1.GatewayPool) error {
 	return nil
 }
 
-// goingAgain is the interval for targets that are being deleted, because no watch reports them here.
-const goingAgain = time.Second
+// deletionPollInterval is the interval for targets that are being deleted, because no watch reports them here.
+const deletionPollInterval = time.Second
 
-// leave deletes the pool's gateways, unless a target still needs them.
-func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
+// deleteGateways deletes the pool's gateways, unless a target still needs them.
+func (p *pools) deleteGateways(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
 	if err := p.exportNothing(ctx, r); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) erro
 		}
 	}
 	if len(all) > 0 {
-		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: goingAgain,
+		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: deletionPollInterval,
 			Message: fmt.Sprintf("%d targets that the CSI driver kept are being deleted", len(all))}
 	}
 	return leftovers.ReleaseHosts(ctx, p.hosts)

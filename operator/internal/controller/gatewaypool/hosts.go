@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 )
 
-// lookForHosts is the interval at which sessions are read while a pool waits for hosts, because no watch reports them.
-const lookForHosts = 4 * time.Second
+// hostsPollInterval is the interval at which sessions are read while a pool waits for hosts, because no watch reports them.
+const hostsPollInterval = 4 * time.Second
 
 // named bounds the hosts that a message names.
 const named = 5
@@ -30,11 +30,11 @@ type wait struct {
 	alone   map[gateway.Use]time.Time
 }
 
-// look updates the state to the hosts that have only one path now.
-func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time) wait {
-	is := wait{next, now, map[gateway.Use]time.Time{}}
+// updated updates the state to the hosts that have only one path now.
+func (w wait) updated(next string, stranded map[string][]gateway.Use, now time.Time) wait {
+	updated := wait{next, now, map[gateway.Use]time.Time{}}
 	if w.gateway == next {
-		is.since = w.since
+		updated.since = w.since
 	}
 	for _, uses := range stranded {
 		for _, of := range uses {
@@ -42,10 +42,10 @@ func (w wait) look(next string, stranded map[string][]gateway.Use, now time.Time
 			if !before {
 				since = now
 			}
-			is.alone[of] = since
+			updated.alone[of] = since
 		}
 	}
-	return is
+	return updated
 }
 
 // until returns when the last of these has had its time. A host that appears during the wait does not extend it, because the wait
@@ -63,9 +63,9 @@ func (w wait) until(uses []gateway.Use) time.Time {
 	return last.Add(gateway.Patience)
 }
 
-// over returns the hosts that have had their time. The time of the others starts again after a gateway was away, because they may
-// have lost a path to it.
-func (w wait) over(now time.Time) wait {
+// expired returns the hosts that have had their time. The time of the others starts again after a gateway was away, because they
+// may have lost a path to it.
+func (w wait) expired(now time.Time) wait {
 	had := wait{alone: map[gateway.Use]time.Time{}}
 	for of, since := range w.alone {
 		if now.Sub(since) >= gateway.Patience {
@@ -113,13 +113,13 @@ func (p *pools) stranded(ctx context.Context, r *v1alpha1.GatewayPool, gateways 
 func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *step, before wait, stranded map[string][]gateway.Use,
 ) error {
 	now := time.Now()
-	w := before.look(next.gateway.Name, stranded, now)
+	w := before.updated(next.gateway.Name, stranded, now)
 	p.keepWait(r, w) // also if the step fails: an expired time stays expired
 	alone := stranded[next.gateway.Name]
 	if until := w.until(alone); len(alone) > 0 && now.Before(until) {
 		p.progress(r, "WaitsForHosts", fmt.Sprintf("%s waits, until %s at most, for hosts that have no path by another gateway "+
 			"yet: %s. (rollout.ignoreRedundancy goes on at once)", next.why, until.UTC().Format(time.RFC3339), list(alone)))
-		return &mirror.RequeueAfter{Wait: lookForHosts}
+		return &mirror.RequeueAfter{Wait: hostsPollInterval}
 	}
 	message := next.why
 	if len(alone) > 0 {
@@ -129,7 +129,7 @@ func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *s
 	if err := next.take(ctx); err != nil {
 		return err
 	}
-	p.keepWait(r, w.over(now))
+	p.keepWait(r, w.expired(now))
 	if len(alone) > 0 {
 		mirror.Tell(p.recorder, r, corev1.EventTypeWarning, "HostsLosePath", message)
 	}

@@ -98,8 +98,8 @@ func (o *rollout) replaced(after time.Duration) {
 	o.logout("pool-0")
 	o.change("pool-0", "sluice:2", metav1.ConditionFalse)
 	time.Sleep(after)
-	if taken, told, err := o.look(); taken || err != nil || told.Reason != "InProgress" {
-		o.t.Errorf("while one is away: taken %v, %v, %+v", taken, err, told)
+	if taken, condition, err := o.look(); taken || err != nil || condition.Reason != "InProgress" {
+		o.t.Errorf("while one is away: taken %v, %v, %+v", taken, err, condition)
 	}
 	o.change("pool-0", "sluice:2", metav1.ConditionTrue)
 }
@@ -127,7 +127,7 @@ func halfWay(t *testing.T, how v1alpha1.Rollout) *rollout {
 }
 
 // look reconciles the pool once. It returns whether the next gateway was taken, and the condition Progressing.
-func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
+func (o *rollout) look() (taken bool, condition *metav1.Condition, err error) {
 	o.t.Helper()
 	gateways, err := o.pools.gateways(o.t.Context(), o.pool)
 	if err != nil {
@@ -138,34 +138,34 @@ func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
 	if err := o.pools.client.Get(o.t.Context(), client.ObjectKey{Name: "pool-1"}, next); err != nil {
 		o.t.Fatal(err)
 	}
-	told = apimeta.FindStatusCondition(o.pool.Status.Conditions, v1alpha1.ConditionProgressing)
-	return next.Spec.Template.Image == "sluice:2", told, err
+	condition = apimeta.FindStatusCondition(o.pool.Status.Conditions, v1alpha1.ConditionProgressing)
+	return next.Spec.Template.Image == "sluice:2", condition, err
 }
 
 // waits asserts that the pool waits for the host, and reports that.
 func (o *rollout) waits(when string) {
 	o.t.Helper()
-	taken, told, err := o.look()
+	taken, condition, err := o.look()
 	var later *mirror.RequeueAfter
-	if taken || !errors.As(err, &later) || told.Reason != "WaitsForHosts" ||
-		!strings.Contains(told.Message, "host shop.web (iqn.web) on target shop.t") {
-		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, told)
+	if taken || !errors.As(err, &later) || condition.Reason != "WaitsForHosts" ||
+		!strings.Contains(condition.Message, "host shop.web (iqn.web) on target shop.t") {
+		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, condition)
 	}
 }
 
 // goesOn asserts that the next gateway is taken, and which Event reports it; empty: none.
 func (o *rollout) goesOn(when, event string) {
 	o.t.Helper()
-	if taken, told, err := o.look(); !taken || err != nil || told.Reason != "InProgress" {
-		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, told)
+	if taken, condition, err := o.look(); !taken || err != nil || condition.Reason != "InProgress" {
+		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, condition)
 	}
-	told := ""
+	message := ""
 	select {
-	case told = <-o.events.Events:
+	case message = <-o.events.Events:
 	default:
 	}
-	if event == "" && told != "" || !strings.Contains(told, event) {
-		o.t.Errorf("%s: event %q", when, told)
+	if event == "" && message != "" || !strings.Contains(message, event) {
+		o.t.Errorf("%s: event %q", when, message)
 	}
 }
 
@@ -200,8 +200,8 @@ func TestInitiatorsThatHaveOnePathEachAreWaitedForOnceAndNotAtEachGateway(t *tes
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.change("pool-0", "sluice:1", metav1.ConditionTrue) // a rollout that has not begun
 		o.loginOf("iqn.other", "pool-0")
-		if taken, told, err := o.look(); taken || told.Reason != "WaitsForHosts" || !strings.Contains(told.Message, "(iqn.other)") {
-			t.Fatalf("taken %v, %v, %+v", taken, err, told)
+		if taken, condition, err := o.look(); taken || condition.Reason != "WaitsForHosts" || !strings.Contains(condition.Message, "(iqn.other)") {
+			t.Fatalf("taken %v, %v, %+v", taken, err, condition)
 		}
 		time.Sleep(gateway.Patience)
 		o.replaced(20 * time.Second)
@@ -212,7 +212,7 @@ func TestInitiatorsThatHaveOnePathEachAreWaitedForOnceAndNotAtEachGateway(t *tes
 	})
 }
 
-func TestWhoLosesAPathToAGatewayIsWaitedForThoughOthersWereAtTheGatewayBefore(t *testing.T) {
+func TestARolloutWaitsForAHostThatLosesAPathAlthoughOthersHadTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
@@ -246,7 +246,7 @@ func TestHostsThatComeOneAfterTheOtherHoldUpNoRollout(t *testing.T) {
 	})
 }
 
-func TestTimeThatIsNotOverWhenAGatewayGoesBeginsAnew(t *testing.T) {
+func TestTheWaitForAHostRestartsWhenAGatewayGoesBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
@@ -274,8 +274,8 @@ func TestHostsAreWaitedForAnewAfterAPause(t *testing.T) {
 		o.waits("at first")
 		o.pool.Spec.Rollout.Paused = true
 		time.Sleep(time.Hour)
-		if taken, told, err := o.look(); taken || err != nil || told.Reason != "Paused" {
-			t.Errorf("taken %v, %v, %+v", taken, err, told)
+		if taken, condition, err := o.look(); taken || err != nil || condition.Reason != "Paused" {
+			t.Errorf("taken %v, %v, %+v", taken, err, condition)
 		}
 		o.pool.Spec.Rollout.Paused = false
 		o.waits("after the pause")
@@ -325,12 +325,12 @@ func TestARolloutDoesNotGoOnWhereSessionsAreNotKnown(t *testing.T) {
 	}
 }
 
-func TestWhatATargetLacksForAMomentIsLookedForAgainWithinSeconds(t *testing.T) {
+func TestABlockedRolloutIsCheckedAgainWithinSeconds(t *testing.T) {
 	o := halfWay(t, v1alpha1.Rollout{})
 	o.lacking = true
 	taken, _, err := o.look()
 	var problem *mirror.Problem
-	if taken || !errors.As(err, &problem) || problem.Reason != "RolloutBlocked" || problem.Wait != lookForHosts {
+	if taken || !errors.As(err, &problem) || problem.Reason != "RolloutBlocked" || problem.Wait != hostsPollInterval {
 		t.Errorf("taken %v, %+v", taken, err)
 	}
 }

@@ -41,24 +41,24 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		mirror.Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Settled", "", r.Generation)
 		return nil
 	case next == nil:
-		p.keepWait(r, before.over(time.Now()))
+		p.keepWait(r, before.expired(time.Now()))
 		p.progress(r, "InProgress", out)
 		return nil
 	case r.Spec.Rollout.Paused:
 		p.progress(r, "Paused", next.why+" waits: rollout.paused is set")
 		return nil
 	case out != "":
-		p.keepWait(r, before.over(time.Now()))
+		p.keepWait(r, before.expired(time.Now()))
 		p.progress(r, "InProgress", fmt.Sprintf("%s waits: %s", next.why, out))
 		return nil
 	}
 	if why, err := p.blocked(ctx, r, next.gateway); err != nil {
 		return err
 	} else if why != "" {
-		p.keepWait(r, before.over(time.Now()))
+		p.keepWait(r, before.expired(time.Now()))
 		// The pool is reconciled soon again, because no watch reports targets here, and their state may change at any time.
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
-			Progressing: "WaitsForRedundancy", Wait: lookForHosts}
+			Progressing: "WaitsForRedundancy", Wait: hostsPollInterval}
 	}
 	stranded, err := p.stranded(ctx, r, gateways)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *pools) next(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, cordo
 	}
 	var old *v1alpha1.Gateway
 	for i := range gateways {
-		if g := &gateways[i]; !updated(r, g) && g.DeletionTimestamp == nil && (old == nil || well(old) && !well(g)) {
+		if g := &gateways[i]; !updated(r, g) && g.DeletionTimestamp == nil && (old == nil || isServing(old) && !isServing(g)) {
 			old = g
 		}
 	}
@@ -151,7 +151,7 @@ func outOfService(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, next *st
 			return fmt.Sprintf("gateway %s is being deleted", g.Name)
 		case g.Spec.Maintenance:
 			return fmt.Sprintf("gateway %s is drained for its node's sake", g.Name)
-		case !well(g) || !current(g):
+		case !isServing(g) || !current(g):
 			return fmt.Sprintf("gateway %s is not ready: %s", g.Name, condition(g).Message)
 		}
 	}
@@ -168,8 +168,8 @@ func condition(g *v1alpha1.Gateway) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Message: "it is being made"}
 }
 
-// well reports whether a gateway serves.
-func well(g *v1alpha1.Gateway) bool {
+// isServing reports whether a gateway serves.
+func isServing(g *v1alpha1.Gateway) bool {
 	return g.DeletionTimestamp == nil && condition(g).Status == metav1.ConditionTrue
 }
 

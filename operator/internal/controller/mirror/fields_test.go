@@ -49,9 +49,9 @@ type schema struct {
 
 // field returns a field by its name in the protocol, compared as JSON without regard to case (naa is NAA in Go).
 func (s schema) field(name string) (schema, bool) {
-	for have, is := range s.Properties {
+	for have, property := range s.Properties {
 		if strings.EqualFold(have, name) {
-			return is, true
+			return property, true
 		}
 	}
 	return schema{}, false
@@ -102,7 +102,7 @@ func compare(t *testing.T, used map[string]bool, message protoreflect.MessageDes
 	for i := range message.Fields().Len() {
 		field := message.Fields().Get(i)
 		name := string(message.Name()) + "." + string(field.Name())
-		is, there := resource.field(field.JSONName())
+		property, there := resource.field(field.JSONName())
 		if other, excepted := elsewhere[name]; excepted {
 			if used[name] = !there; there {
 				t.Errorf("%s is among the exceptions, and the resource has it", name)
@@ -116,14 +116,14 @@ func compare(t *testing.T, used map[string]bool, message protoreflect.MessageDes
 				"of its controller), or say here where it is", name)
 			continue
 		}
-		if field.IsList() && is.Items != nil {
-			is = *is.Items
+		if field.IsList() && property.Items != nil {
+			property = *property.Items
 		}
 		switch {
-		case field.Enum() != nil && len(is.Enum) > 0:
-			compareValues(t, name, field, is.Enum)
+		case field.Enum() != nil && len(property.Enum) > 0:
+			compareValues(t, name, field, property.Enum)
 		case field.Message() != nil && field.Message().Name() != "Condition" && field.Message().ParentFile().Package() == "sluice.v1":
-			compare(t, used, field.Message(), is)
+			compare(t, used, field.Message(), property)
 		}
 	}
 }

@@ -36,9 +36,9 @@ func (n Noun[P]) Follow(ctx context.Context, changed func(name string)) {
 	pause := watchAgainFirst
 	last := ""
 	for ctx.Err() == nil {
-		heard, err := n.follow(ctx, &version, changed)
+		received, err := n.follow(ctx, &version, changed)
 		watchConnected.WithLabelValues(n.Kind).Set(0)
-		if heard {
+		if received {
 			pause = watchAgainFirst
 		}
 		if ctx.Err() != nil {
@@ -52,7 +52,7 @@ func (n Noun[P]) Follow(ctx context.Context, changed func(name string)) {
 			problem = Explain(err).Message
 		}
 		level := 1 // a watch ends from time to time; the first failure to start one is logged at the default level
-		if !heard && problem != last {
+		if !received && problem != last {
 			level, last = 0, problem
 		}
 		log.FromContext(ctx).V(level).Info("changes of the control plane are not heard", "kind", n.Kind, "problem", problem)
@@ -64,7 +64,7 @@ func (n Noun[P]) Follow(ctx context.Context, changed func(name string)) {
 	}
 }
 
-func (n Noun[P]) follow(ctx context.Context, version *int64, changed func(name string)) (heard bool, err error) {
+func (n Noun[P]) follow(ctx context.Context, version *int64, changed func(name string)) (received bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	next, err := n.Watch(ctx, *version)
@@ -74,12 +74,12 @@ func (n Noun[P]) follow(ctx context.Context, version *int64, changed func(name s
 	for {
 		change, err := next()
 		if errors.Is(err, io.EOF) {
-			return heard, nil
+			return received, nil
 		}
 		if err != nil {
-			return heard, err
+			return received, err
 		}
-		heard = true
+		received = true
 		watchConnected.WithLabelValues(n.Kind).Set(1)
 		switch change.Type {
 		case pb.ChangeType_CHANGE_TYPE_PUT, pb.ChangeType_CHANGE_TYPE_DELETED:

@@ -30,7 +30,7 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 		if err != nil {
 			return have, err
 		}
-		m.tell(r, corev1.EventTypeNormal, "Created", "made in the control plane as "+made.GetMeta().GetName())
+		m.recordEvent(r, corev1.EventTypeNormal, "Created", "made in the control plane as "+made.GetMeta().GetName())
 		m.recordSent(r, made, versions)
 		return made, nil
 	}
@@ -58,7 +58,7 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 		return have, err
 	}
 	if was != nil && r.Common().ObservedGeneration == r.GetGeneration() {
-		m.tell(r, corev1.EventTypeNormal, "Repaired", "the control plane's object was not as this resource says; it is again")
+		m.recordEvent(r, corev1.EventTypeNormal, "Repaired", "the control plane's object was not as this resource says; it is again")
 	}
 	m.recordSent(r, changed, versions)
 	return changed, nil
@@ -78,7 +78,7 @@ func (m *Mirror[R, P]) own(r R, have P) error {
 		return nil
 	}
 	if r.GetAnnotations()[v1alpha1.AnnotationAdopt] == head.GetUid() {
-		m.tell(r, corev1.EventTypeNormal, "Adopted", "took over the control plane's object with the uid "+head.GetUid())
+		m.recordEvent(r, corev1.EventTypeNormal, "Adopted", "took over the control plane's object with the uid "+head.GetUid())
 		return nil
 	}
 	owner := "someone without a resource, as with sluicectl"

@@ -19,8 +19,8 @@ import (
 	sluice "sluice.dev/sluice/proto/client"
 )
 
-// lookAgain is the regular interval for states that no watch reports; watched changes are handled at once.
-const lookAgain = 20 * time.Second
+// requeueInterval is the regular interval for states that no watch reports; watched changes are handled at once.
+const requeueInterval = 20 * time.Second
 
 // Mirror reconciles the resources of one kind.
 type Mirror[R v1alpha1.Resource, P Object] struct {
@@ -46,8 +46,8 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	result, err := m.after(ctx, before, r, have, err)
-	if told := m.report(ctx, before, r); told != nil {
-		return reconcile.Result{}, told
+	if failed := m.report(ctx, before, r); failed != nil {
+		return reconcile.Result{}, failed
 	}
 	return result, err
 }
@@ -117,7 +117,7 @@ func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error
 	}
 	var later *RequeueAfter
 	if errors.As(err, &later) {
-		return again(later.Wait), nil
+		return requeueAfter(later.Wait), nil
 	}
 	var problem *Problem
 	if !errors.As(err, &problem) {
@@ -136,12 +136,12 @@ func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error
 		}
 	}
 	notReady(r, problem)
-	return again(problem.Wait), nil
+	return requeueAfter(problem.Wait), nil
 }
 
-func again(wait time.Duration) reconcile.Result {
+func requeueAfter(wait time.Duration) reconcile.Result {
 	if wait == 0 {
-		wait = lookAgain
+		wait = requeueInterval
 	}
 	return reconcile.Result{RequeueAfter: wait/2 + rand.N(wait)}
 }

@@ -27,8 +27,8 @@ var relations = map[string][]string{
 	"Gateway":     {"GatewayPool", "Fabric"},
 }
 
-func related(one, other string) bool {
-	return slices.Contains(relations[one], other) || slices.Contains(relations[other], one)
+func related(kind, other string) bool {
+	return slices.Contains(relations[kind], other) || slices.Contains(relations[other], kind)
 }
 
 // References returns the resources that a resource needs.

@@ -14,25 +14,25 @@ func TestARefusalNamesItsFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := Explain(with.Err()); told.Reason != ReasonInvalid || told.Message != "spec.pool: is missing" || !told.Lasting() {
-		t.Errorf("%+v", told)
+	if refusal := Explain(with.Err()); refusal.Reason != ReasonInvalid || refusal.Message != "spec.pool: is missing" || !refusal.Lasting() {
+		t.Errorf("%+v", refusal)
 	}
-	if told := Explain(status.Error(codes.Unavailable, "gone")); told.Lasting() {
-		t.Errorf("a control plane that is away was taken for an answer: %+v", told)
+	if refusal := Explain(status.Error(codes.Unavailable, "gone")); refusal.Lasting() {
+		t.Errorf("a control plane that is away was taken for an answer: %+v", refusal)
 	}
 }
 
-func TestABrokenTrustIsToldApartFromAControlPlaneThatIsAway(t *testing.T) {
+func TestAnUntrustedControlPlaneIsDistinguishedFromAnUnreachableOne(t *testing.T) {
 	for message, want := range map[string]string{
 		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: unknown"`: ReasonUntrusted,
 		`connection error: desc = "error reading server preface: remote error: tls: unknown certificate authority"`:               ReasonUntrusted,
 		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`:            ReasonUnreachable,
 	} {
-		if told := Explain(status.Error(codes.Unavailable, message)); told.Reason != want || told.Lasting() {
-			t.Errorf("%s: %+v", message, told)
+		if refusal := Explain(status.Error(codes.Unavailable, message)); refusal.Reason != want || refusal.Lasting() {
+			t.Errorf("%s: %+v", message, refusal)
 		}
 	}
-	if told := Explain(status.Error(codes.Unknown, "tls: whatever")); told.Reason != ReasonUnreachable {
-		t.Errorf("%+v", told)
+	if refusal := Explain(status.Error(codes.Unknown, "tls: whatever")); refusal.Reason != ReasonUnreachable {
+		t.Errorf("%+v", refusal)
 	}
 }

@@ -31,7 +31,7 @@ func (m *Mirror[R, P]) abandon(ctx context.Context, r R) error {
 	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
 		return nil
 	}
-	m.tell(r, corev1.EventTypeWarning, "Abandoned", "the resource goes; what stands for it in the control plane stays there")
+	m.recordEvent(r, corev1.EventTypeWarning, "Abandoned", "the resource goes; what stands for it in the control plane stays there")
 	return m.release(ctx, r)
 }
 
@@ -123,8 +123,8 @@ func (m *Mirror[R, P]) delete(ctx context.Context, have P) error {
 		"leaves the object in the control plane.)", refusal.Message, v1alpha1.AnnotationAbandon)
 }
 
-// release removes the finalizer. The patch contains the whole list of finalizers. The optimistic lock makes it fail if another controller
-// has changed the list since it was read: otherwise the patch would restore a finalizer that its controller has removed.
+// release removes the finalizer. The patch contains the whole list of finalizers. The optimistic lock makes it fail if another
+// controller has changed the list since it was read: otherwise the patch would restore a finalizer that its controller has removed.
 func (m *Mirror[R, P]) release(ctx context.Context, r R) error {
 	before := r.DeepCopyObject().(R)
 	controllerutil.RemoveFinalizer(r, v1alpha1.Finalizer)

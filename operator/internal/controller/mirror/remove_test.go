@@ -129,8 +129,8 @@ func TestAVolumeIsDeletedWithTheReclaimPolicyThatItsResourceHas(t *testing.T) {
 		if reconciled(t, r, p) {
 			t.Errorf("%s over %s: the resource is there still: %+v", c.resource, c.stored, r.Status.Conditions)
 		}
-		if is := p.deletedAs.GetSpec().GetReclaimPolicy(); is != c.want || len(p.updates) != c.updates {
-			t.Errorf("%s over %s: deleted as %s after %d updates", c.resource, c.stored, is, len(p.updates))
+		if policy := p.deletedAs.GetSpec().GetReclaimPolicy(); policy != c.want || len(p.updates) != c.updates {
+			t.Errorf("%s over %s: deleted as %s after %d updates", c.resource, c.stored, policy, len(p.updates))
 		}
 		have.Spec.ReclaimPolicy = c.want // and nothing else, at the version that was read
 		if len(p.updates) > 0 && !proto.Equal(p.updates[0], have) {
@@ -143,12 +143,12 @@ func TestASnapshotIsDeletedWithTheReclaimPolicyThatItsResourceHas(t *testing.T) 
 	have := &pb.Snapshot{Meta: head(), Spec: &pb.SnapshotSpec{Volume: "shop.v", ReclaimPolicy: deleted}}
 	p := &plane[*pb.Snapshot]{stored: have}
 	reconciled(t, &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{ReclaimPolicy: v1alpha1.ReclaimRetain}}, p)
-	if is := p.deletedAs.GetSpec().GetReclaimPolicy(); is != retained {
-		t.Errorf("deleted as %s", is)
+	if policy := p.deletedAs.GetSpec().GetReclaimPolicy(); policy != retained {
+		t.Errorf("deleted as %s", policy)
 	}
 }
 
-func TestAVolumeWhoseReclaimPolicyIsRefusedIsNotDeletedAndTellsWhy(t *testing.T) {
+func TestAVolumeWithARefusedReclaimPolicyIsNotDeletedAndReportsTheReason(t *testing.T) {
 	for _, code := range []codes.Code{codes.FailedPrecondition, codes.Aborted} { // a pool without Trash; a newer version
 		p := &plane[*pb.Volume]{refusal: status.Error(code, "no Trash here"),
 			stored: &pb.Volume{Meta: head(), Spec: &pb.VolumeSpec{ReclaimPolicy: deleted}}}
@@ -156,9 +156,9 @@ func TestAVolumeWhoseReclaimPolicyIsRefusedIsNotDeletedAndTellsWhy(t *testing.T)
 		if !reconciled(t, r, p) || p.deletedAs != nil {
 			t.Fatalf("%s: deleted as %v", code, p.deletedAs)
 		}
-		is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-		if is == nil || is.Status != metav1.ConditionFalse || is.Reason != ReasonNotPossible || is.Message != "no Trash here" {
-			t.Errorf("%s: Ready is %+v", code, is)
+		condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+		if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != ReasonNotPossible || condition.Message != "no Trash here" {
+			t.Errorf("%s: Ready is %+v", code, condition)
 		}
 	}
 }

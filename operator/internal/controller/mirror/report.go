@@ -41,10 +41,10 @@ func (m *Mirror[R, P]) show(r R, have P) {
 	}
 	message := have.ProtoReflect()
 	status, _ := message.Get(message.Descriptor().Fields().ByName("status")).Message().Interface().(conditioned)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	if status != nil {
 		for _, c := range status.GetConditions() {
-			told[c.GetType()] = true
+			reported[c.GetType()] = true
 			seen := r.GetGeneration()
 			if r.Common().ObservedGeneration != seen || c.GetObservedGeneration() < have.GetMeta().GetGeneration() {
 				seen = observed(r, c.GetType()) // the control plane has not yet processed the last change
@@ -53,14 +53,14 @@ func (m *Mirror[R, P]) show(r R, have P) {
 		}
 	}
 	switch {
-	case told[v1alpha1.ConditionReady]:
+	case reported[v1alpha1.ConditionReady]:
 	case m.HasReadyCondition:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, reasonAccepted,
 			"the control plane has it, and has yet to look at it", r.GetGeneration())
 	default:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, reasonAccepted, "the control plane has it", r.GetGeneration())
 	}
-	if !told[v1alpha1.ConditionProgressing] && !m.Progresses {
+	if !reported[v1alpha1.ConditionProgressing] && !m.Progresses {
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, reasonSettled, "", r.GetGeneration())
 	}
 }
@@ -93,8 +93,9 @@ func unreachable(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, problem.Reason, problem.Message, r.GetGeneration())
 }
 
-// refusedByKubernetes reports an error of the Kubernetes API. The conditions of the control plane's object do not include it: without this,
-// the resource would be Ready while a part of it is missing in the cluster. A temporary error leaves the condition unchanged.
+// refusedByKubernetes reports an error of the Kubernetes API. The conditions of the control plane's object do not include it:
+// without this, the resource would be Ready while a part of it is missing in the cluster. A temporary error leaves the condition
+// unchanged.
 func refusedByKubernetes(before, r v1alpha1.Resource, err error) {
 	if temporary(err) {
 		if was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady); was != nil {
@@ -113,8 +114,8 @@ func temporary(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err)
 }
 
-// keepTransitions restores the transition time of each condition that has the same status as before: reconciliation may set a condition
-// to another status on the way.
+// keepTransitions restores the transition time of each condition that has the same status as before: reconciliation may set a
+// condition to another status on the way.
 func keepTransitions(before, r v1alpha1.Resource) {
 	for i := range r.Common().Conditions {
 		c := &r.Common().Conditions[i]
@@ -128,9 +129,9 @@ func keepTransitions(before, r v1alpha1.Resource) {
 func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	keepTransitions(before, r)
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
-	is := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
-	if is != nil && is.Status != metav1.ConditionTrue && is.Reason != reasonAccepted && (was == nil || was.Reason != is.Reason) {
-		m.tell(r, corev1.EventTypeWarning, is.Reason, is.Message)
+	condition := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
+	if condition != nil && condition.Status != metav1.ConditionTrue && condition.Reason != reasonAccepted && (was == nil || was.Reason != condition.Reason) {
+		m.recordEvent(r, corev1.EventTypeWarning, condition.Reason, condition.Message)
 	}
 	// Metadata that the phases have stored meanwhile is not part of the difference.
 	before.SetResourceVersion(r.GetResourceVersion())
@@ -143,8 +144,8 @@ func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	return client.IgnoreNotFound(m.client.Status().Patch(ctx, r, difference))
 }
 
-// tell records an Event of the resource.
-func (m *Mirror[R, P]) tell(r R, kind, reason, message string) {
+// recordEvent records an Event of the resource.
+func (m *Mirror[R, P]) recordEvent(r R, kind, reason, message string) {
 	Tell(m.recorder, r, kind, reason, message)
 }
 

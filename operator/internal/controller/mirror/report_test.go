@@ -21,7 +21,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func TestWhatTheControlPlaneJudgesIsNotReadyBeforeItHas(t *testing.T) {
+func TestAKindWithAReadyConditionIsNotReadyBeforeItIsReported(t *testing.T) {
 	m := &Mirror[*v1alpha1.Gateway, *pb.Gateway]{Managed: Managed[*v1alpha1.Gateway, *pb.Gateway]{HasReadyCondition: true}}
 	r := &v1alpha1.Gateway{}
 	seen := func(have *pb.Gateway) metav1.ConditionStatus {
@@ -37,7 +37,7 @@ func TestWhatTheControlPlaneJudgesIsNotReadyBeforeItHas(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyJudgesIsReadyOnceTheControlPlaneHasIt(t *testing.T) {
+func TestAKindWithoutAReadyConditionIsReadyOnceItExists(t *testing.T) {
 	m := &Mirror[*v1alpha1.Fabric, *pb.Fabric]{}
 	r := &v1alpha1.Fabric{}
 	m.show(r, &pb.Fabric{Status: &pb.FabricStatus{}})
@@ -46,7 +46,8 @@ func TestWhatNobodyJudgesIsReadyOnceTheControlPlaneHasIt(t *testing.T) {
 	}
 }
 
-// reconcilePool reconciles a GatewayPool with these conditions once. Its After returns an error, which Reconcile returns if it repeats.
+// reconcilePool reconciles a GatewayPool with these conditions once. Its After returns an error, which Reconcile returns if it
+// repeats.
 func reconcilePool(t *testing.T, after error, conditions ...metav1.Condition) (*v1alpha1.GatewayPool, error) {
 	t.Helper()
 	r := &v1alpha1.GatewayPool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Finalizers: []string{v1alpha1.Finalizer}}}
@@ -95,8 +96,8 @@ func TestAResourceIsNotReadyWhileKubernetesRefusesAPartOfIt(t *testing.T) {
 			if !errors.Is(err, c.refusal) {
 				t.Errorf("reconciled: %v, want a retry for %v", err, c.refusal)
 			}
-			if is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); is == nil || is.Status != c.want || is.Reason != c.reason {
-				t.Errorf("Ready is %+v, want %s %s", is, c.want, c.reason)
+			if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); condition == nil || condition.Status != c.want || condition.Reason != c.reason {
+				t.Errorf("Ready is %+v, want %s %s", condition, c.want, c.reason)
 			}
 		})
 	}
@@ -109,14 +110,14 @@ func TestAConditionWhoseStatusIsAsBeforeKeepsItsTransitionTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-		if is.Status != metav1.ConditionFalse || is.LastTransitionTime.Equal(&since) != same {
-			t.Errorf("before %s: %+v, want False, with the earlier time is %v", status, is, same)
+		condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+		if condition.Status != metav1.ConditionFalse || condition.LastTransitionTime.Equal(&since) != same {
+			t.Errorf("before %s: %+v, want False, with the earlier time is %v", status, condition, same)
 		}
 	}
 }
 
-func TestWhatAKindTellsOfItsProgressStays(t *testing.T) {
+func TestTheProgressConditionOfAKindStays(t *testing.T) {
 	for _, c := range []struct {
 		progresses bool
 		want       string
@@ -125,8 +126,8 @@ func TestWhatAKindTellsOfItsProgressStays(t *testing.T) {
 		r := &v1alpha1.GatewayPool{}
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "InProgress", "a gateway is drained", 0)
 		m.show(r, &pb.GatewayPool{Status: &pb.GatewayPoolStatus{}})
-		if is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); is.Reason != c.want {
-			t.Errorf("told by the kind is %v: %+v", c.progresses, is)
+		if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); condition.Reason != c.want {
+			t.Errorf("told by the kind is %v: %+v", c.progresses, condition)
 		}
 	}
 }

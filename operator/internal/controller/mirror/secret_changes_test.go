@@ -62,7 +62,7 @@ func newGrants(t *testing.T, namespaces ...string) *grants {
 }
 
 func isSecret(o client.Object) bool {
-	if _, is := o.(*corev1.Secret); is {
+	if _, ok := o.(*corev1.Secret); ok {
 		return true
 	}
 	return o.GetObjectKind().GroupVersionKind().Kind == "Secret"

@@ -162,18 +162,18 @@ func TestTheTableOfConditionsNamesEveryReasonThatThereIsAndNoOther(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		if cells := strings.Split(line, "|"); len(cells) == 7 && word.MatchString(strings.Trim(cells[3], " `")) {
-			told[strings.Trim(cells[3], " `")] = true
+			listed[strings.Trim(cells[3], " `")] = true
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(found)) {
-		if !told[reason] {
+		if !listed[reason] {
 			t.Errorf("%s: the sources give this reason, and operator/CONDITIONS.md does not tell of it", reason)
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(told)) {
+	for _, reason := range slices.Sorted(maps.Keys(listed)) {
 		if !found[reason] {
 			t.Errorf("%s: operator/CONDITIONS.md tells of this reason, and nothing gives it", reason)
 		}

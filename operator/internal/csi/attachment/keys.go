@@ -64,7 +64,7 @@ func NodeCHAP(driver *ecdh.PrivateKey, node Node) (CHAP, error) {
 	if err != nil {
 		return CHAP{}, fmt.Errorf("node %s: %w", node.Name, err)
 	}
-	return derive(driver, public, EncodePublicKey(driver.PublicKey()), node)
+	return deriveCHAP(driver, public, EncodePublicKey(driver.PublicKey()), node)
 }
 
 // OwnCHAP derives the same credentials on the node, from its private key and the driver's public key.
@@ -73,12 +73,12 @@ func OwnCHAP(own *ecdh.PrivateKey, driver string, name, initiator string) (CHAP,
 	if err != nil {
 		return CHAP{}, fmt.Errorf("publish context: %w", err)
 	}
-	return derive(own, public, driver, Node{Name: name, Initiator: initiator, Key: EncodePublicKey(own.PublicKey())})
+	return deriveCHAP(own, public, driver, Node{Name: name, Initiator: initiator, Key: EncodePublicKey(own.PublicKey())})
 }
 
-// derive returns initiator name and secret. Both public keys and both names are inputs of the derivation, so another node, or the
-// same node with another initiator name, has another secret.
-func derive(private *ecdh.PrivateKey, public *ecdh.PublicKey, driver string, node Node) (CHAP, error) {
+// deriveCHAP returns initiator name and secret. Both public keys and both names are inputs of the derivation, so another node, or
+// the same node with another initiator name, has another secret.
+func deriveCHAP(private *ecdh.PrivateKey, public *ecdh.PublicKey, driver string, node Node) (CHAP, error) {
 	shared, err := private.ECDH(public)
 	if err != nil {
 		return CHAP{}, fmt.Errorf("node %s: %w", node.Name, err) // the public key has low order

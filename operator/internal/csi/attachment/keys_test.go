@@ -54,7 +54,7 @@ func TestEachNodeInitiatorAndKeyHasASecretOfItsOwn(t *testing.T) {
 	node, _, driver := pair(t)
 	_, _, otherDriver := pair(t)
 	seen := map[string]string{}
-	for what, one := range map[string]struct {
+	for what, c := range map[string]struct {
 		driver string
 		node   Node
 	}{
@@ -64,7 +64,7 @@ func TestEachNodeInitiatorAndKeyHasASecretOfItsOwn(t *testing.T) {
 		"another initiator name": {driver, Node{node.Name, "iqn.two", node.Key}},
 		"another node key":       {driver, Node{node.Name, node.Initiator, func() string { other, _, _ := pair(t); return other.Key }()}},
 	} {
-		secret := derived(t, one.driver, one.node).Secret
+		secret := derived(t, c.driver, c.node).Secret
 		if seen[secret] != "" {
 			t.Errorf("%s has the secret of %s", what, seen[secret])
 		}
@@ -87,12 +87,12 @@ func TestKeysThatAreNoneAreRefusedWithoutRepeatingAPrivateOne(t *testing.T) {
 
 func TestANodeIDHoldsTheKeyAndReadsWithoutOne(t *testing.T) {
 	node, _, _ := pair(t)
-	for _, one := range []Node{node, {Name: "n1", Initiator: "iqn.one"}} {
-		id, err := one.ID()
+	for _, other := range []Node{node, {Name: "n1", Initiator: "iqn.one"}} {
+		id, err := other.ID()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if read, err := ParseNode(id); err != nil || read != one || WithoutKey(id) != "n1/iqn.one" {
+		if read, err := ParseNode(id); err != nil || read != other || WithoutKey(id) != "n1/iqn.one" {
 			t.Errorf("%s is read as %v, %v; without key %s", id, read, err, WithoutKey(id))
 		}
 	}
@@ -109,7 +109,7 @@ func TestAPublishContextHoldsTheDriversPublicKey(t *testing.T) {
 		t.Errorf("%v, %v", read, err)
 	}
 	a.DriverKey = ""
-	if _, is := a.Context()[keyDriver]; is {
+	if _, ok := a.Context()[keyDriver]; ok {
 		t.Error("a context without key has one")
 	}
 }

@@ -59,28 +59,28 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 		return nil, err
 	}
 	defer done()
-	wanted, err := s.wanted(ctx, r)
+	wanted, err := s.wantedVolume(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	wanted.Meta = &pb.ObjectMeta{Name: name, Labels: wanted.GetMeta().GetLabels()}
-	volume, err := s.made(ctx, wanted, r)
+	volume, err := s.createOrReuse(ctx, wanted, r)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.awaitVolume(ctx, name); err != nil {
 		return nil, err
 	}
-	told, err := s.tell(ctx, volume)
+	made, err := s.toCSI(ctx, volume)
 	if err != nil {
 		return nil, err
 	}
-	told.ContentSource = r.GetVolumeContentSource()
-	return &csi.CreateVolumeResponse{Volume: told}, nil
+	made.ContentSource = r.GetVolumeContentSource()
+	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
-// wanted returns the volume that a request describes, without its name.
-func (s *Service) wanted(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
+// wantedVolume returns the volume that a request describes, without its name.
+func (s *Service) wantedVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	p, err := readParameters(r.GetParameters())
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func sourceError(kind, id string, err error) error {
 	return clientError(err)
 }
 
-// made creates the volume, or returns the one of an earlier call, which must equal the requested one.
-func (s *Service) made(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
+// createOrReuse creates the volume, or returns the one of an earlier call, which must equal the requested one.
+func (s *Service) createOrReuse(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	name := wanted.GetMeta().GetName()
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})
 	if absent(err) {
@@ -163,19 +163,19 @@ func (s *Service) made(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolu
 	if err != nil {
 		return nil, clientError(err)
 	}
-	is := got.GetVolume()
-	if is.GetMeta().GetDeleteTime() != nil {
+	existing := got.GetVolume()
+	if existing.GetMeta().GetDeleteTime() != nil {
 		return nil, status.Errorf(codes.Aborted, "volume %s is being deleted; try again", name)
 	}
-	if why := differs(is, wanted, r.GetCapacityRange()); why != "" {
+	if why := differs(existing, wanted, r.GetCapacityRange()); why != "" {
 		return nil, status.Errorf(codes.AlreadyExists, "volume %s is there, but %s", name, why)
 	}
-	return is, nil
+	return existing, nil
 }
 
-func differs(is, wanted *pb.Volume, asked *csi.CapacityRange) string {
-	size, limit := is.GetSpec().GetSizeBytes(), asked.GetLimitBytes()
-	labels := maps.Clone(is.GetMeta().GetLabels())
+func differs(existing, wanted *pb.Volume, asked *csi.CapacityRange) string {
+	size, limit := existing.GetSpec().GetSizeBytes(), asked.GetLimitBytes()
+	labels := maps.Clone(existing.GetMeta().GetLabels())
 	for label := range labels {
 		if _, ours := wanted.GetMeta().GetLabels()[label]; !ours {
 			delete(labels, label) // the nodes to which it is published, and labels that users added
@@ -186,9 +186,9 @@ func differs(is, wanted *pb.Volume, asked *csi.CapacityRange) string {
 		return "was not made by " + madeBy
 	case size < asked.GetRequiredBytes() || limit > 0 && size > limit:
 		return "its size is another"
-	case is.GetSpec().GetPool() != wanted.GetSpec().GetPool():
-		return "it is in pool " + is.GetSpec().GetPool()
-	case !proto.Equal(is.GetSpec().GetSource(), wanted.GetSpec().GetSource()):
+	case existing.GetSpec().GetPool() != wanted.GetSpec().GetPool():
+		return "it is in pool " + existing.GetSpec().GetPool()
+	case !proto.Equal(existing.GetSpec().GetSource(), wanted.GetSpec().GetSource()):
 		return "its content comes from elsewhere"
 	case !maps.Equal(labels, wanted.GetMeta().GetLabels()):
 		return "its class has other parameters"
@@ -217,8 +217,8 @@ func problem(conditions []*pb.Condition) string {
 	return "nothing is known of it yet"
 }
 
-// tell returns a volume in the form of CSI.
-func (s *Service) tell(ctx context.Context, volume *pb.Volume) (*csi.Volume, error) {
+// toCSI returns a volume in the form of CSI.
+func (s *Service) toCSI(ctx context.Context, volume *pb.Volume) (*csi.Volume, error) {
 	topology, err := s.topologyOf(ctx, volume.GetSpec().GetPool(), volume.GetMeta().GetLabels()[labelTopology])
 	if err != nil {
 		return nil, err

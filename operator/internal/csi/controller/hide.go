@@ -26,7 +26,7 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 	}
 	if at := slices.IndexFunc(targets, shows); at >= 0 {
 		targets = targets[at : at+1]
-		if err := s.take(ctx, targets[0], volume, hosts, node); err != nil {
+		if err := s.removeFromTarget(ctx, targets[0], volume, hosts, node); err != nil {
 			return err
 		}
 	}
@@ -53,8 +53,9 @@ func (s *Service) hostsOf(ctx context.Context, node attachment.Node) ([]*pb.Host
 	return []*pb.Host{host, own}, nil
 }
 
-// take removes a volume from a target unless another node also has it, and the node's Hosts if they have no other volume there.
-func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, hosts []*pb.Host, node attachment.Node) error {
+// removeFromTarget removes a volume from a target unless another node also has it, and the node's Hosts if they have no other
+// volume there.
+func (s *Service) removeFromTarget(ctx context.Context, from *pb.Target, volume *pb.Volume, hosts []*pb.Host, node attachment.Node) error {
 	name := volume.GetMeta().GetName()
 	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
 	_, err := s.change(ctx, from.GetMeta().GetName(), func(target *pb.Target, _ int) error {
@@ -65,8 +66,8 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 		if err != nil || needed {
 			return err
 		}
-		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool {
-			return slices.ContainsFunc(hosts, func(host *pb.Host) bool { return one == host.GetMeta().GetName() })
+		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(name string) bool {
+			return slices.ContainsFunc(hosts, func(host *pb.Host) bool { return name == host.GetMeta().GetName() })
 		})
 		return nil
 	})
@@ -127,7 +128,7 @@ func (s *Service) setFree(ctx context.Context, targets []*pb.Target, volume *pb.
 		}
 		_, err := s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, _ int) error {
 			if target.GetMeta().GetDeleteTime() == nil {
-				target.Meta.Labels[labelShares] = nobodys
+				target.Meta.Labels[labelShares] = noVolume
 			}
 			return nil
 		})
@@ -145,8 +146,8 @@ func (s *Service) candidates(ctx context.Context, volume *pb.Volume, node attach
 		names = append([]string{named}, names...)
 	}
 	var found []*pb.Target
-	for _, one := range names {
-		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: one})
+	for _, name := range names {
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
 		if err != nil && !absent(err) {
 			return nil, clientError(err)
 		}

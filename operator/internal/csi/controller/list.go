@@ -64,11 +64,11 @@ func (s *Service) entry(ctx context.Context, volume *pb.Volume, known map[string
 ) (*csi.ListVolumesResponse_Entry, error) {
 	like := volume.GetSpec().GetPool() + " " + volume.GetMeta().GetLabels()[labelTopology]
 	if known[like] == nil {
-		one, err := s.tell(ctx, volume)
+		shown, err := s.toCSI(ctx, volume)
 		if err != nil {
 			return nil, err
 		}
-		known[like] = one
+		known[like] = shown
 	}
 	return &csi.ListVolumesResponse_Entry{
 		Volume: &csi.Volume{VolumeId: volume.GetMeta().GetName(), CapacityBytes: volume.GetSpec().GetSizeBytes(),
@@ -93,7 +93,7 @@ func (s *Service) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetV
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.tell(ctx, volume)
+	shown, err := s.toCSI(ctx, volume)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,9 @@ const (
 	labelTarget = attachment.Driver + "/target"
 	// labelTopology is on a volume: from where it can be reached.
 	labelTopology = attachment.Driver + "/topology"
-	// labelShares is on a Target for one volume that several nodes use: the volume's name, or nobodys.
+	// labelShares is on a Target for one volume that several nodes use: the volume's name, or noVolume.
 	labelShares = attachment.Driver + "/shares"
-	nobodys     = "-"
+	noVolume    = "-"
 	// labelPublished, followed by a hash of a node's id without its key, is on a volume that is published to that node; its value
 	// is the id.
 	labelPublished = "published." + attachment.Driver + "/"

@@ -47,8 +47,8 @@ func (s *Service) reached(ctx context.Context, target *pb.Target, volume *pb.Vol
 		if err != nil {
 			return "", err
 		}
-		if is := got.GetVolume().GetStatus().GetOwnership(); is != pb.OwnershipState_OWNERSHIP_STATE_OWNED &&
-			is != pb.OwnershipState_OWNERSHIP_STATE_MOVING {
+		if state := got.GetVolume().GetStatus().GetOwnership(); state != pb.OwnershipState_OWNERSHIP_STATE_OWNED &&
+			state != pb.OwnershipState_OWNERSHIP_STATE_MOVING {
 			return "volume " + name + ": " + problem(got.GetVolume().GetStatus().GetConditions()), nil
 		}
 		a = attachment.Attachment{IQN: now.GetSpec().GetIqn(), LUN: -1, NAA: got.GetVolume().GetStatus().GetNaa(), Portals: portals}

@@ -180,10 +180,10 @@ func (s *Service) withdrawFrom(ctx context.Context, volume *pb.Volume, node stri
 }
 
 // sameNode reports whether two ids belong to one Kubernetes node.
-func sameNode(one, other string) bool {
-	a, wrong := attachment.ParseNode(one)
+func sameNode(node, other string) bool {
+	a, wrong := attachment.ParseNode(node)
 	b, wrongToo := attachment.ParseNode(other)
-	return one == other || wrong == nil && wrongToo == nil && a.Name == b.Name
+	return node == other || wrong == nil && wrongToo == nil && a.Name == b.Name
 }
 
 // withdraw withdraws a volume from a node, and with the node's last volume its Host. The record of the publication is removed

@@ -36,8 +36,8 @@ func (p *plane) service() *Service {
 
 // found returns a copy of an object, or NotFound.
 func found[T proto.Message](in map[string]T, name string) (T, error) {
-	if is, ok := in[name]; ok {
-		return proto.Clone(is).(T), nil
+	if object, ok := in[name]; ok {
+		return proto.Clone(object).(T), nil
 	}
 	var none T
 	return none, status.Error(codes.NotFound, "there is no "+name)
@@ -48,19 +48,19 @@ func selected[T interface {
 	proto.Message
 	GetMeta() *pb.ObjectMeta
 }](in map[string]T, options *pb.ListOptions) (all []T) {
-	for _, one := range in {
+	for _, object := range in {
 		left := maps.Clone(options.GetLabelSelector())
-		maps.DeleteFunc(left, func(key, value string) bool { return one.GetMeta().GetLabels()[key] == value })
+		maps.DeleteFunc(left, func(key, value string) bool { return object.GetMeta().GetLabels()[key] == value })
 		if len(left) == 0 {
-			all = append(all, proto.Clone(one).(T))
+			all = append(all, proto.Clone(object).(T))
 		}
 	}
 	return all
 }
 
 func (p *plane) GetVolume(_ context.Context, r *pb.GetVolumeRequest, _ ...grpc.CallOption) (*pb.GetVolumeResponse, error) {
-	is, err := found(p.volumes, r.GetName())
-	return &pb.GetVolumeResponse{Volume: is}, err
+	existing, err := found(p.volumes, r.GetName())
+	return &pb.GetVolumeResponse{Volume: existing}, err
 }
 
 func (p *plane) ListVolumes(_ context.Context, r *pb.ListVolumesRequest, _ ...grpc.CallOption) (*pb.ListVolumesResponse, error) {
@@ -73,8 +73,8 @@ func (p *plane) UpdateVolume(_ context.Context, r *pb.UpdateVolumeRequest, _ ...
 }
 
 func (p *plane) GetTarget(_ context.Context, r *pb.GetTargetRequest, _ ...grpc.CallOption) (*pb.GetTargetResponse, error) {
-	is, err := found(p.targets, r.GetName())
-	return &pb.GetTargetResponse{Target: is}, err
+	existing, err := found(p.targets, r.GetName())
+	return &pb.GetTargetResponse{Target: existing}, err
 }
 
 func (p *plane) ListTargets(_ context.Context, r *pb.ListTargetsRequest, _ ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
@@ -87,8 +87,8 @@ func (p *plane) UpdateTarget(_ context.Context, r *pb.UpdateTargetRequest, _ ...
 }
 
 func (p *plane) GetHost(_ context.Context, r *pb.GetHostRequest, _ ...grpc.CallOption) (*pb.GetHostResponse, error) {
-	is, err := found(p.hosts, r.GetName())
-	return &pb.GetHostResponse{Host: is}, err
+	existing, err := found(p.hosts, r.GetName())
+	return &pb.GetHostResponse{Host: existing}, err
 }
 
 func (p *plane) ListHosts(_ context.Context, r *pb.ListHostsRequest, _ ...grpc.CallOption) (*pb.ListHostsResponse, error) {
@@ -243,7 +243,7 @@ func TestUnpublishingFromAllNodesTakesTheVolumeOutOfItsTarget(t *testing.T) {
 	p.host("n2", "iqn.elsewhere")
 	p.unpublish(t, "v", "")
 	p.gone(t, "csi.shared.v")
-	if shares := p.targets["csi.shared.v"].GetMeta().GetLabels()[labelShares]; shares != nobodys || len(p.to("v"))+len(p.hosts) > 0 {
+	if shares := p.targets["csi.shared.v"].GetMeta().GetLabels()[labelShares]; shares != noVolume || len(p.to("v"))+len(p.hosts) > 0 {
 		t.Errorf("the target is for volume %s, which is published to %v; Hosts left: %d", shares, p.to("v"), len(p.hosts))
 	}
 }

@@ -45,7 +45,7 @@ func nodeTargets(volume *pb.Volume, node attachment.Node) []string {
 func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	name := volume.GetMeta().GetName()
-	target, err := s.place(ctx, volume, node, host, shared, readOnly)
+	target, err := s.ensureVolumeTarget(ctx, volume, node, host, shared, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +62,10 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 		if !slices.Contains(target.GetSpec().GetHosts(), host) {
 			target.Spec.Hosts = append(target.Spec.Hosts, host)
 		}
-		for _, is := range target.GetSpec().GetLuns() {
-			if is.GetVolume() == name {
-				if is.GetReadOnly() != readOnly {
-					return status.Errorf(codes.AlreadyExists, "volume %s is published, and there read-only is %v", name, is.GetReadOnly())
+		for _, lun := range target.GetSpec().GetLuns() {
+			if lun.GetVolume() == name {
+				if lun.GetReadOnly() != readOnly {
+					return status.Errorf(codes.AlreadyExists, "volume %s is published, and there read-only is %v", name, lun.GetReadOnly())
 				}
 				return nil
 			}
@@ -79,9 +79,9 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 	return shown, err
 }
 
-// place finds or creates the target of a volume. A new target has the volume and the host from the start: it gets ports only on
-// gateways that it needs, and never appears unused.
-func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
+// ensureVolumeTarget finds or creates the target of a volume. A new target has the volume and the host from the start: it gets
+// ports only on gateways that it needs, and never appears unused.
+func (s *Service) ensureVolumeTarget(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: named})
@@ -166,7 +166,7 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 		}
 		return mine[0], nil
 	}
-	free, err := s.sharedBy(ctx, nobodys)
+	free, err := s.sharedBy(ctx, noVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 // being assigned: its last volume has just left, and its status changes after that.
 func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) (*pb.Target, error) {
 	for range casTries {
-		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != nobodys {
+		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != noVolume {
 			return nil, nil
 		}
 		target.Meta.Labels[labelShares] = volume
@@ -211,7 +211,7 @@ func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) 
 	return nil, nil
 }
 
-// sharedBy returns the targets for one volume that several nodes use; nobodys: those that wait for one.
+// sharedBy returns the targets for one volume that several nodes use; noVolume: those that wait for one.
 func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, error) {
 	labels := map[string]string{labelMadeBy: madeBy, labelShares: volume}
 	all, err := client.Collect(client.All(ctx, s.targets.ListTargets, &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: labels}},

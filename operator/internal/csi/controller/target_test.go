@@ -151,7 +151,7 @@ func (m *moving) CreateTarget(_ context.Context, r *pb.CreateTargetRequest, _ ..
 func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		plane := &moving{changes: 3, taken: taken, target: &pb.Target{Spec: &pb.TargetSpec{Paths: 2}, Meta: &pb.ObjectMeta{Name: "csi.shared.1",
-			ResourceVersion: 7, Labels: map[string]string{labelMadeBy: madeBy, labelShares: nobodys}}}}
+			ResourceVersion: 7, Labels: map[string]string{labelMadeBy: madeBy, labelShares: noVolume}}}}
 		got, err := (&Service{targets: plane}).sharedTarget(t.Context(), &pb.Target{Spec: &pb.TargetSpec{Paths: 2}, Meta: &pb.ObjectMeta{
 			Name: "csi.shared.2", Labels: map[string]string{labelMadeBy: madeBy, labelShares: "v"}}})
 		if err != nil {

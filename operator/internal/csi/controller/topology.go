@@ -48,8 +48,8 @@ func (s *Service) reachable(ctx context.Context, p parameters, asked *csi.Topolo
 		return clientError(err)
 	}
 	pinned := segments(got.GetStoragePool(), p.topology)
-	for _, one := range asked.GetRequisite() {
-		if within(pinned, one) {
+	for _, topology := range asked.GetRequisite() {
+		if within(pinned, topology) {
 			return nil
 		}
 	}

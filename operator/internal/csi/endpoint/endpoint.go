@@ -68,8 +68,8 @@ func logged(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle
 	response, err := handle(ctx, request)
 	level := slog.LevelDebug
 	words := []any{"call", path.Base(info.FullMethod), "took", time.Since(begun).Round(time.Millisecond)}
-	if one, ok := request.(interface{ GetVolumeId() string }); ok {
-		words = append(words, "volume", one.GetVolumeId())
+	if named, ok := request.(interface{ GetVolumeId() string }); ok {
+		words = append(words, "volume", named.GetVolumeId())
 		level = slog.LevelInfo
 	}
 	if err != nil {

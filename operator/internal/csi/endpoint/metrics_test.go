@@ -65,11 +65,11 @@ func TestCallsAreCountedByMethodAndCodeAndServedUntilTheEnd(t *testing.T) {
 	if _, err := identity.GetPluginInfo(ctx, &csi.GetPluginInfoRequest{}); status.Code(err) != codes.Unavailable {
 		t.Fatal(err)
 	}
-	told := fetch(t, address)
+	text := fetch(t, address)
 	for _, line := range []string{`sluice_csi_call_duration_seconds_count{code="OK",method="Probe"} 3`,
 		`sluice_csi_call_duration_seconds_count{code="Unavailable",method="GetPluginInfo"} 1`} {
-		if !strings.Contains(told, line+"\n") {
-			t.Errorf("%s is not in:\n%s", line, told)
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("%s is not in:\n%s", line, text)
 		}
 	}
 	_ = connection.Close()

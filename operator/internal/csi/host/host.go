@@ -76,9 +76,9 @@ const (
 	// patience bounds the duration of a command, regardless of its caller, so that a command that hangs in the kernel does not
 	// block a call permanently.
 	patience = 2 * time.Minute
-	// lastWords is the time to wait for the output of a killed command.
-	lastWords = time.Second
-	maxSaid   = 2000
+	// outputWait is the time to wait for the output of a killed command.
+	outputWait = time.Second
+	maxOutput  = 2000
 )
 
 // Machine is the real machine.
@@ -112,7 +112,7 @@ func (m Machine) Do(call func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
-		if err := m.enter(); err != nil {
+		if err := m.enterMountNamespace(); err != nil {
 			done <- err
 			return
 		}
@@ -121,7 +121,7 @@ func (m Machine) Do(call func() error) error {
 	return <-done
 }
 
-func (m Machine) enter() error {
+func (m Machine) enterMountNamespace() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root, which prevents entering mount namespaces
 		return fmt.Errorf("unshare: %w", err)
 	}
@@ -153,31 +153,31 @@ const searched = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 func (m Machine) Run(ctx context.Context, command Command) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	begun := time.Now()
 	err := m.Do(func() error {
 		// env searches the program on the machine, not in the container.
 		process := exec.CommandContext(ctx, "/usr/bin/env", append([]string{command.Name}, command.Arguments...)...)
 		process.Env = []string{searched, "LC_ALL=C"}
 		process.Dir = "/"
-		process.Stdout, process.Stderr = &said, &said
-		process.WaitDelay = lastWords
+		process.Stdout, process.Stderr = &output, &output
+		process.WaitDelay = outputWait
 		return process.Run()
 	})
 	slog.DebugContext(ctx, "ran", "command", command.String(), "took", time.Since(begun).Round(time.Millisecond), "problem", err)
 	if err == nil {
-		return said.String(), nil
+		return output.String(), nil
 	}
 	failed := &ExitError{Command: command.String(), Status: -1, Said: err.Error()}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		failed.Status = exit.ExitCode()
 	}
-	if text := strings.TrimSpace(said.String()); text != "" {
-		failed.Said = text[max(0, len(text)-maxSaid):]
+	if text := strings.TrimSpace(output.String()); text != "" {
+		failed.Said = text[max(0, len(text)-maxOutput):]
 	}
 	if ctx.Err() != nil {
 		failed.Said = "not done in time; " + failed.Said
 	}
-	return said.String(), failed
+	return output.String(), failed
 }

@@ -15,21 +15,21 @@ func (s *Service) ask(ctx context.Context, iqn, portal string, chap attachment.C
 	ctx, cancel := context.WithTimeout(ctx, discoveryBound)
 	defer cancel()
 	if chap.Own != nil {
-		said, err := s.sendTargets(ctx, portal, chap)
+		output, err := s.sendTargets(ctx, portal, chap)
 		if err == nil {
-			return portalsOf(said, iqn)
+			return portalsOf(output, iqn)
 		}
 		slog.WarnContext(ctx, "discovery with CHAP failed; trying without, as gateways of earlier releases have it", "portal", portal, "problem", err)
 	}
-	said, err := s.host.Run(ctx, iscsiadm("-m", "discovery", "-t", "sendtargets", "-p", portal, "-o", "nonpersistent"))
+	output, err := s.host.Run(ctx, iscsiadm("-m", "discovery", "-t", "sendtargets", "-p", portal, "-o", "nonpersistent"))
 	if err != nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, "a portal does not answer", "portal", portal, "problem", err)
 	}
-	return portalsOf(said, iqn)
+	return portalsOf(output, iqn)
 }
 
 // sendTargets discovers with CHAP, which open-iscsi reads only from a discovery record. The record is deleted afterwards.
-func (s *Service) sendTargets(ctx context.Context, portal string, chap attachment.CHAP) (said string, err error) {
+func (s *Service) sendTargets(ctx context.Context, portal string, chap attachment.CHAP) (output string, err error) {
 	lock, _ := s.discoveries.LoadOrStore(portal, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
@@ -45,9 +45,9 @@ func (s *Service) sendTargets(ctx context.Context, portal string, chap attachmen
 		}
 	}()
 	if _, err = s.host.Run(ctx, update(of, authentication("discovery.sendtargets.auth.", chap))); err == nil {
-		said, err = s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "nonpersistent", "--discover")...))
+		output, err = s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "nonpersistent", "--discover")...))
 	}
-	return said, err
+	return output, err
 }
 
 // discover asks the portals concurrently; the first answer counts. If none answers, it returns the known portals.
@@ -68,9 +68,9 @@ func (s *Service) discover(ctx context.Context, a attachment.Attachment, chap at
 }
 
 // portalsOf reads lines as `10.0.0.1:3260,1 iqn.2026-11.dev.sluice:a`.
-func portalsOf(said, iqn string) []string {
+func portalsOf(output, iqn string) []string {
 	var portals []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		address, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 		portal, _, tagged := strings.Cut(address, ",")
 		if name == iqn && tagged && portal != "" && !slices.Contains(portals, portal) {

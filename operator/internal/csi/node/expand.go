@@ -27,14 +27,14 @@ func (s *Service) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeR
 	if staged == nil {
 		return nil, status.Errorf(codes.NotFound, "volume %s is not staged", r.GetVolumeId())
 	}
-	size, err := s.stretch(ctx, staged, r.GetCapacityRange().GetRequiredBytes())
+	size, err := s.growFileSystem(ctx, staged, r.GetCapacityRange().GetRequiredBytes())
 	if err != nil {
 		return nil, internal(err)
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, nil
 }
 
-func (s *Service) stretch(ctx context.Context, staged *record, required int64) (int64, error) {
+func (s *Service) growFileSystem(ctx context.Context, staged *record, required int64) (int64, error) {
 	if err := s.rescanned(ctx, staged, required); err != nil {
 		return 0, err
 	}
@@ -74,14 +74,14 @@ func (s *Service) rescanned(ctx context.Context, staged *record, required int64)
 		}
 		err = s.host.Do(func() error {
 			var problems []error
-			for _, one := range paths {
-				if text(one.directory, "state") != "running" {
+			for _, p := range paths {
+				if text(p.directory, "state") != "running" {
 					continue
 				}
-				problems = append(problems, write(filepath.Join(one.directory, "rescan"), "1"))
-				sectors, _ := strconv.ParseInt(text(s.sysfs, "block", one.name, "size"), 10, 64) // 0 if it is gone
+				problems = append(problems, write(filepath.Join(p.directory, "rescan"), "1"))
+				sectors, _ := strconv.ParseInt(text(s.sysfs, "block", p.name, "size"), 10, 64) // 0 if it is gone
 				if sectors*sectorSize < required {
-					missing = fmt.Sprintf("%s has %d of %d bytes", one.name, sectors*sectorSize, required)
+					missing = fmt.Sprintf("%s has %d of %d bytes", p.name, sectors*sectorSize, required)
 				}
 			}
 			return errors.Join(problems...)

@@ -16,19 +16,19 @@ const (
 	xfs  = "xfs"
 	// statusBlank is the exit status of blkid if it found no signature.
 	statusBlank = 2
-	// looked is the size of the beginning of a device, in bytes, that must be zeros before the device counts as blank.
-	looked = 4 << 20
-	chunk  = 1 << 20
+	// probeSize is the size of the beginning of a device, in bytes, that must be zeros before the device counts as blank.
+	probeSize = 4 << 20
+	chunk     = 1 << 20
 )
 
 // contentOf returns the type of the file system on a device; empty: it is blank. blkid exits with the same status if it cannot
 // read the device. Therefore a device is blank only if its beginning was read and is all zeros.
 func (s *Service) contentOf(ctx context.Context, device string) (string, error) {
-	said, err := s.host.Run(ctx, host.New("blkid", "-p", "-o", "export", device))
+	output, err := s.host.Run(ctx, host.New("blkid", "-p", "-o", "export", device))
 	if err != nil && host.Status(err) != statusBlank {
 		return "", err
 	}
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "TYPE="); ok && err == nil {
 			return value, nil
 		}
@@ -46,7 +46,7 @@ func zeros(device string) error {
 	}
 	defer func() { _ = file.Close() }()
 	part := make([]byte, chunk)
-	for read := 0; read < looked; {
+	for read := 0; read < probeSize; {
 		n, err := file.Read(part)
 		for _, b := range part[:n] {
 			if b != 0 {
@@ -66,14 +66,14 @@ func zeros(device string) error {
 
 // format makes a file system if there is none. A device with another file system is not changed.
 func (s *Service) format(ctx context.Context, device, kind string, readOnly bool) error {
-	is, err := s.contentOf(ctx, device)
+	kindFound, err := s.contentOf(ctx, device)
 	switch {
 	case err != nil:
 		return err
-	case is == kind:
+	case kindFound == kind:
 		return nil
-	case is != "":
-		return fmt.Errorf("%s holds %s, and %s is asked for; it is not formatted", device, is, kind)
+	case kindFound != "":
+		return fmt.Errorf("%s holds %s, and %s is asked for; it is not formatted", device, kindFound, kind)
 	case readOnly:
 		return fmt.Errorf("%s is blank, and cannot be formatted: it is read-only", device)
 	}

@@ -116,9 +116,9 @@ func (k *kernel) settle() {
 }
 
 func (k *kernel) scan(number string, lun int) {
-	naa, is := k.shows[lun]
+	naa, ok := k.shows[lun]
 	disk := k.sys("devices/platform/host"+number, "session"+number, "target"+number+":0:0", number+":0:0:"+kernelLUN(int32(lun)))
-	if _, err := os.Stat(disk); !is || err == nil {
+	if _, err := os.Stat(disk); !ok || err == nil {
 		return
 	}
 	k.made++
@@ -161,9 +161,9 @@ func (k *kernel) deleteDisk(disk string) {
 // join adds a disk to the map of a WWID, and creates that map if needed.
 func (k *kernel) join(name, wwid string) {
 	var dm string
-	for _, one := range k.glob("block/dm-*") {
-		if text(one, "dm/uuid") == "mpath-"+wwid {
-			dm = one
+	for _, file := range k.glob("block/dm-*") {
+		if text(file, "dm/uuid") == "mpath-"+wwid {
+			dm = file
 		}
 	}
 	if dm == "" {

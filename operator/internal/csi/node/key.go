@@ -102,16 +102,16 @@ func (s *Service) credentials(a attachment.Attachment, given attachment.CHAP) (a
 // because a restarted registrar makes kubelet ask for the id again.
 func (s *Service) Registered(w http.ResponseWriter, _ *http.Request) {
 	s.keys.Lock()
-	told := s.announcedID
+	announced := s.announcedID
 	s.keys.Unlock()
-	if told == "" {
+	if announced == "" {
 		return // kubelet has not asked yet
 	}
 	initiator, err := s.initiator()
 	if err != nil {
 		return // Probe reports it
 	}
-	if id, err := s.identify(initiator); err == nil && id != told {
+	if id, err := s.identify(initiator); err == nil && id != announced {
 		http.Error(w, "the node's id has changed since kubelet asked for it", http.StatusServiceUnavailable)
 	}
 }

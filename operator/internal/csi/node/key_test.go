@@ -16,11 +16,11 @@ import (
 // id returns the id that the node announces to kubelet.
 func (m *machine) id(s *Service) attachment.Node {
 	m.t.Helper()
-	said, err := s.NodeGetInfo(m.t.Context(), &csi.NodeGetInfoRequest{})
+	info, err := s.NodeGetInfo(m.t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	node, err := attachment.ParseNode(said.GetNodeId())
+	node, err := attachment.ParseNode(info.GetNodeId())
 	if err != nil {
 		m.t.Fatal(err)
 	}

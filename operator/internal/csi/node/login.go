@@ -49,16 +49,16 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 	if err != nil {
 		return err
 	}
-	var said []string
-	for _, problem := range s.enter(ctx, a.IQN, lacking(portals, have), chap) {
-		said = append(said, problem.Error())
+	var problems []string
+	for _, problem := range s.loginAll(ctx, a.IQN, lacking(portals, have), chap) {
+		problems = append(problems, problem.Error())
 	}
 	if have, err = s.sessions(a.IQN); err != nil {
 		return err
 	}
 	if len(loggedIn(have)) == 0 {
-		slices.Sort(said)
-		return fmt.Errorf("no session with %s by any of %s: %s", a.IQN, strings.Join(portals, ", "), strings.Join(said, "; "))
+		slices.Sort(problems)
+		return fmt.Errorf("no session with %s by any of %s: %s", a.IQN, strings.Join(portals, ", "), strings.Join(problems, "; "))
 	}
 	return nil
 }
@@ -66,12 +66,12 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 // lacking returns the portals without a session. A broken session counts as one, because iscsid restores it.
 func lacking(portals []string, have []session) []string {
 	return slices.DeleteFunc(slices.Clone(portals), func(portal string) bool {
-		return slices.ContainsFunc(have, func(one session) bool { return one.portal == portal })
+		return slices.ContainsFunc(have, func(found session) bool { return found.portal == portal })
 	})
 }
 
-// enter logs in to portals concurrently, and returns the ones that failed. The caller holds the lock of logins.
-func (s *Service) enter(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
+// loginAll logs in to portals concurrently, and returns the ones that failed. The caller holds the lock of logins.
+func (s *Service) loginAll(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
 	var logins sync.WaitGroup
 	problems := make([]error, len(portals))
 	for i, portal := range portals {
@@ -130,9 +130,9 @@ func authentication(prefix string, chap attachment.CHAP) [][2]string {
 	return all
 }
 
-// leave forgets a detached volume, and logs out of its target unless another volume of the target is staged here. It holds the
-// lock of logins throughout, so of two volumes that leave at once the second one sees that it is the last.
-func (s *Service) leave(ctx context.Context, gone *record) error {
+// detachVolume forgets a detached volume, and logs out of its target unless another volume of the target is staged here. It holds
+// the lock of logins throughout, so of two volumes that leave at once the second one sees that it is the last.
+func (s *Service) detachVolume(ctx context.Context, gone *record) error {
 	s.logins.Lock()
 	defer s.logins.Unlock()
 	staged, err := s.state.all()

@@ -98,7 +98,7 @@ func (m *machine) Run(ctx context.Context, command host.Command) (string, error)
 		m.mount(command.Arguments)
 	case "umount":
 		point := m.real(command.Arguments[0])
-		m.mounted = slices.DeleteFunc(m.mounted, func(one mount) bool { return one.point == point })
+		m.mounted = slices.DeleteFunc(m.mounted, func(mounted mount) bool { return mounted.point == point })
 	case "blkid":
 		return "TYPE=ext4\n", nil
 	}
@@ -106,24 +106,24 @@ func (m *machine) Run(ctx context.Context, command host.Command) (string, error)
 	return "", nil
 }
 
-func failed(command host.Command, status int, said string) error {
-	return &host.ExitError{Command: command.String(), Status: status, Said: said}
+func failed(command host.Command, status int, output string) error {
+	return &host.ExitError{Command: command.String(), Status: status, Said: output}
 }
 
 // tell writes the mount table.
 func (m *machine) tell() {
 	var table strings.Builder
-	for i, one := range m.mounted {
-		fmt.Fprintf(&table, "%d 1 %s %s %s rw - ext4 none rw\n", i, one.number, one.root, one.point)
+	for i, mounted := range m.mounted {
+		fmt.Fprintf(&table, "%d 1 %s %s %s rw - ext4 none rw\n", i, mounted.number, mounted.root, mounted.point)
 	}
 	m.put(table.String(), filepath.Join(m.root, "mounts"))
 }
 
 // mount does the work of mount(8): it mounts a device's file system, binds a folder, or binds the file of a device.
-func (m *machine) mount(told []string) {
-	what, point := told[len(told)-2], m.real(told[len(told)-1])
+func (m *machine) mount(arguments []string) {
+	what, point := arguments[len(arguments)-2], m.real(arguments[len(arguments)-1])
 	made := mount{text(m.sys("block", filepath.Base(what), "dev")), "/", point}
-	if told[0] == "--bind" && made.number != "" {
+	if arguments[0] == "--bind" && made.number != "" {
 		made = mount{"0:5", "/" + filepath.Base(what), point} // of devtmpfs
 	}
 	for _, at := range m.mounted {
@@ -184,7 +184,7 @@ func (m *machine) iscsiadm(command host.Command) (string, error) {
 	return "", nil
 }
 
-func (m *machine) sendTargets(command host.Command, portal string) (said string, err error) {
+func (m *machine) sendTargets(command host.Command, portal string) (output string, err error) {
 	if !m.portals[portal] {
 		return "", failed(command, 4, "cannot make connection")
 	}
@@ -192,9 +192,9 @@ func (m *machine) sendTargets(command host.Command, portal string) (said string,
 		return "", failed(command, 24, "iSCSI login failed due to authorization failure")
 	}
 	for other := range m.portals {
-		said += other + ",1 " + iqn + "\n"
+		output += other + ",1 " + iqn + "\n"
 	}
-	return said, nil
+	return output, nil
 }
 
 // refuses fails as a command does when a target refuses a login.
@@ -202,15 +202,15 @@ func (m *machine) refuses(command host.Command) (string, error) {
 	return "", failed(command, 24, "iSCSI login failed due to authorization failure")
 }
 
-func (m *machine) show(command host.Command, portal string) (said string, err error) {
-	record, is := m.records[portal]
-	if !is {
+func (m *machine) show(command host.Command, portal string) (output string, err error) {
+	record, ok := m.records[portal]
+	if !ok {
 		return "", failed(command, statusNoObject, "No records found")
 	}
 	for key, value := range record {
-		said += key + " = " + value + "\n"
+		output += key + " = " + value + "\n"
 	}
-	return said, nil
+	return output, nil
 }
 
 func (m *machine) multipath(command host.Command) (string, error) {

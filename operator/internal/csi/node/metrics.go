@@ -53,7 +53,7 @@ func (t *tally) add(live, wanted int) {
 	t.lacking += max(0, wanted-live)
 }
 
-func (t *tally) tell(into *prometheus.GaugeVec) {
+func (t *tally) setGauges(into *prometheus.GaugeVec) {
 	into.WithLabelValues(stateLive).Set(float64(t.live))
 	into.WithLabelValues(stateLacking).Set(float64(t.lacking))
 }
@@ -65,8 +65,8 @@ func (f *figures) Collect(into chan<- prometheus.Metric) {
 		slog.Warn("metrics", "problem", err)
 	}
 	f.volumes.Set(float64(volumes))
-	sessions.tell(f.sessions)
-	paths.tell(f.paths)
+	sessions.setGauges(f.sessions)
+	paths.setGauges(f.paths)
 	f.volumes.Collect(into)
 	f.sessions.Collect(into)
 	f.paths.Collect(into)
@@ -82,8 +82,8 @@ func (s *Service) count() (volumes int, sessions, paths tally, err error) {
 		}
 		wanted := max(s.portals.get(iqn), len(have))
 		sessions.add(len(loggedIn(have)), wanted)
-		for _, one := range all {
-			found, problem := s.find(one.Attachment)
+		for _, staged := range all {
+			found, problem := s.find(staged.Attachment)
 			if problem != nil {
 				return volumes, sessions, paths, problem
 			}

@@ -17,16 +17,16 @@ func figuresAre(t *testing.T, s *Service, when, want string) {
 	registry, answer := prometheus.NewRegistry(), httptest.NewRecorder()
 	registry.MustRegister(s.Metrics())
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	told := map[string]string{}
+	values := map[string]string{}
 	for line := range strings.Lines(answer.Body.String()) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			told[strings.TrimPrefix(key, "sluice_csi_")] = value
+			values[strings.TrimPrefix(key, "sluice_csi_")] = value
 		}
 	}
-	is := strings.Join([]string{told["staged_volumes"], told[`sessions{state="live"}`], told[`sessions{state="lacking"}`],
-		told[`paths{state="live"}`], told[`paths{state="lacking"}`]}, " ")
-	if is != want {
-		t.Errorf("%s: %s, and not %s", when, is, want)
+	figures := strings.Join([]string{values["staged_volumes"], values[`sessions{state="live"}`], values[`sessions{state="lacking"}`],
+		values[`paths{state="live"}`], values[`paths{state="lacking"}`]}, " ")
+	if figures != want {
+		t.Errorf("%s: %s, and not %s", when, figures, want)
 	}
 }
 

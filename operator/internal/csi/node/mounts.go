@@ -81,12 +81,12 @@ func (s *Service) mountedAt(point string) (*mount, error) {
 	return top, nil
 }
 
-// mostMounts bounds the stacked mounts that are removed.
-const mostMounts = 16
+// maxMounts bounds the stacked mounts that are removed.
+const maxMounts = 16
 
 // unmount removes all mounts at a path.
 func (s *Service) unmount(ctx context.Context, point string) error {
-	for range mostMounts {
+	for range maxMounts {
 		at, err := s.mountedAt(point)
 		if err != nil || at == nil {
 			return err

@@ -22,8 +22,8 @@ func (m *machine) elsewhere() string {
 
 // at counts the mounts at a point, as the kernel shows them.
 func (m *machine) at(point string) (count int) {
-	for _, one := range m.mounted {
-		if one.point == point {
+	for _, mounted := range m.mounted {
+		if mounted.point == point {
 			count++
 		}
 	}
@@ -98,7 +98,7 @@ func TestAPointIsComparedAsTheKernelShowsIt(t *testing.T) {
 	}
 }
 
-func TestUnpublishingWhatIsNotThereAnyMoreIsDone(t *testing.T) {
+func TestUnpublishingAnAbsentVolumeSucceeds(t *testing.T) {
 	m := newMachine(t)
 	m.elsewhere()
 	v := m.volume(m.start(), fileSystem())

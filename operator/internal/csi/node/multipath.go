@@ -82,12 +82,12 @@ func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []p
 	if err := s.known(ctx, all); err != nil {
 		return nil, err
 	}
-	var said []string
+	var problems []string
 	for range joinTries {
 		if found, err = s.find(a); err != nil {
 			return nil, err
 		}
-		said = s.tell(ctx, found, all)
+		problems = s.notifyMultipathd(ctx, found, all)
 		if found, err = s.joined(ctx, a, all); err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []p
 		}
 	}
 	return nil, fmt.Errorf("multipathd makes no map of NAA %s: does it run, and does /etc/multipath.conf let it have devices of "+
-		"vendor SLUICE? %s", a.NAA, strings.Join(said, "; "))
+		"vendor SLUICE? %s", a.NAA, strings.Join(problems, "; "))
 }
 
 // known waits until udev knows the disks: multipath reads their WWID from udev, and gets another one if it asks too early.
@@ -105,10 +105,10 @@ func (s *Service) known(ctx context.Context, all []path) error {
 	defer cancel()
 	return until(ctx, func() (missing string, err error) {
 		err = s.host.Do(func() error {
-			for _, one := range all {
-				record := filepath.Join(s.udevData, "b"+text(s.sysfs, "block", one.name, "dev"))
+			for _, p := range all {
+				record := filepath.Join(s.udevData, "b"+text(s.sysfs, "block", p.name, "dev"))
 				if _, err := os.Stat(record); err != nil {
-					missing = "udev does not know " + one.name + " yet; does it run?"
+					missing = "udev does not know " + p.name + " yet; does it run?"
 				}
 			}
 			return nil
@@ -117,26 +117,26 @@ func (s *Service) known(ctx context.Context, all []path) error {
 	})
 }
 
-// tell notifies multipathd of paths that are not in the map, and returns its answers: otherwise multipathd may ignore them
-// (`find_multipaths`), or not have seen them yet.
-func (s *Service) tell(ctx context.Context, have *multipathMap, all []path) (said []string) {
+// notifyMultipathd notifies multipathd of paths that are not in the map, and returns its answers: otherwise multipathd may ignore
+// them (`find_multipaths`), or not have seen them yet.
+func (s *Service) notifyMultipathd(ctx context.Context, have *multipathMap, all []path) (problems []string) {
 	run := func(command host.Command) {
 		out, err := s.host.Run(ctx, command)
 		if err != nil {
-			said = append(said, err.Error())
+			problems = append(problems, err.Error())
 		} else if out = strings.TrimSpace(out); out != "ok" && out != "" {
-			said = append(said, command.String()+": "+out)
+			problems = append(problems, command.String()+": "+out)
 		}
 	}
 	if have == nil {
 		run(host.New("multipath", "-a", "/dev/"+all[0].name))
 	}
-	for _, one := range all {
-		if have == nil || !slices.Contains(have.paths, one.name) {
-			run(host.New("multipathd", "add", "path", one.name))
+	for _, p := range all {
+		if have == nil || !slices.Contains(have.paths, p.name) {
+			run(host.New("multipathd", "add", "path", p.name))
 		}
 	}
-	return said
+	return problems
 }
 
 // joined waits up to joinBound until all paths have joined the map, and returns the map.
@@ -147,9 +147,9 @@ func (s *Service) joined(ctx context.Context, a attachment.Attachment, all []pat
 		if found, err = s.find(a); err != nil || found == nil {
 			return "no map", err
 		}
-		for _, one := range all {
-			if !slices.Contains(found.paths, one.name) {
-				return "path " + one.name, nil
+		for _, p := range all {
+			if !slices.Contains(found.paths, p.name) {
+				return "path " + p.name, nil
 			}
 		}
 		return "", nil
@@ -202,8 +202,8 @@ func (s *Service) unmap(ctx context.Context, all []path) error {
 	}
 	var names []string
 	err = s.host.Do(func() error {
-		for _, one := range all {
-			holders, err := filepath.Glob(filepath.Join(s.sysfs, "block", one.name, "holders/dm-*"))
+		for _, p := range all {
+			holders, err := filepath.Glob(filepath.Join(s.sysfs, "block", p.name, "holders/dm-*"))
 			if err != nil {
 				return err
 			}

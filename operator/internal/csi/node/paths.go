@@ -36,14 +36,14 @@ func kernelLUN(lun int32) string {
 	return strconv.Itoa(int(lun))
 }
 
-const lookAgain = 100 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
 // until polls until the condition holds, or the call's time is over. The kernel reports most of these changes only to udev, and a
 // container does not receive its events.
-func until(ctx context.Context, is func() (missing string, err error)) error {
+func until(ctx context.Context, check func() (missing string, err error)) error {
 	var last string
 	for {
-		missing, err := is()
+		missing, err := check()
 		if last != "" && ctx.Err() != nil && (err != nil || missing != "") {
 			missing, err = last, nil // this explains more than the timeout error
 		}
@@ -54,7 +54,7 @@ func until(ctx context.Context, is func() (missing string, err error)) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not in time: %s", last)
-		case <-time.After(lookAgain):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -67,8 +67,8 @@ func (s *Service) scan(a attachment.Attachment) error {
 	}
 	return s.host.Do(func() error {
 		var problems []error
-		for _, one := range loggedIn(sessions) {
-			file := filepath.Join(s.sysfs, "class/scsi_host/host"+one.scsiHost, "scan")
+		for _, session := range loggedIn(sessions) {
+			file := filepath.Join(s.sysfs, "class/scsi_host/host"+session.scsiHost, "scan")
 			problems = append(problems, write(file, "- - "+kernelLUN(a.LUN)))
 		}
 		return errors.Join(problems...)
@@ -91,8 +91,8 @@ func (s *Service) paths(a attachment.Attachment) (found []path, err error) {
 		return nil, err
 	}
 	err = s.host.Do(func() error {
-		for _, one := range sessions {
-			directories, err := filepath.Glob(filepath.Join(one.directory, "target*/*:"+kernelLUN(a.LUN)))
+		for _, session := range sessions {
+			directories, err := filepath.Glob(filepath.Join(session.directory, "target*/*:"+kernelLUN(a.LUN)))
 			if err != nil {
 				return err
 			}
@@ -111,8 +111,8 @@ func (s *Service) paths(a attachment.Attachment) (found []path, err error) {
 	return found, err
 }
 
-// appear waits for a path through each session.
-func (s *Service) appear(ctx context.Context, a attachment.Attachment) (found []path, err error) {
+// awaitPaths waits for a path through each session.
+func (s *Service) awaitPaths(ctx context.Context, a attachment.Attachment) (found []path, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appearBound)
 	defer cancel()
 	var scanned time.Time
@@ -148,26 +148,26 @@ const scanAgain = 2 * time.Second
 const appearBound = 40 * time.Second
 
 // MismatchError reports a device that is not the volume.
-type MismatchError struct{ device, is, want string }
+type MismatchError struct{ device, found, want string }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s is %s and not the volume, %s: a stale device, or the wrong target; it is not touched", e.device, e.is, e.want)
+	return fmt.Sprintf("%s is %s and not the volume, %s: a stale device, or the wrong target; it is not touched", e.device, e.found, e.want)
 }
 
 // verify checks that each path leads to the volume, from the device's own identification. The kernel caches the identification
 // from the time of discovery, so the device is asked again.
 func (s *Service) verify(a attachment.Attachment, all []path) error {
 	return s.host.Do(func() error {
-		for _, one := range all {
-			if err := write(filepath.Join(one.directory, "rescan"), "1"); err != nil {
-				return fmt.Errorf("rescan %s: %w", one.name, err)
+		for _, p := range all {
+			if err := write(filepath.Join(p.directory, "rescan"), "1"); err != nil {
+				return fmt.Errorf("rescan %s: %w", p.name, err)
 			}
-			page, err := os.ReadFile(filepath.Join(one.directory, "vpd_pg83"))
+			page, err := os.ReadFile(filepath.Join(p.directory, "vpd_pg83"))
 			if err != nil {
-				return fmt.Errorf("what %s is cannot be read: %w", one.name, err)
+				return fmt.Errorf("what %s is cannot be read: %w", p.name, err)
 			}
-			if is := naaOf(page); is != a.NAA {
-				return &MismatchError{one.name, "NAA " + is, "NAA " + a.NAA}
+			if naa := naaOf(page); naa != a.NAA {
+				return &MismatchError{p.name, "NAA " + naa, "NAA " + a.NAA}
 			}
 		}
 		return nil
@@ -207,8 +207,8 @@ func naaOf(page []byte) string {
 func (s *Service) remove(all []path) error {
 	return s.host.Do(func() error {
 		var problems []error
-		for _, one := range all {
-			problems = append(problems, write(filepath.Join(one.directory, "delete"), "1"))
+		for _, p := range all {
+			problems = append(problems, write(filepath.Join(p.directory, "delete"), "1"))
 		}
 		return errors.Join(problems...)
 	})

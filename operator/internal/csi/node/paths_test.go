@@ -9,7 +9,7 @@ import (
 )
 
 // The last poll may begin before the time is over and end after it. Then its failure is only a timeout.
-func TestWhatIsMissingIsToldAndNotWhatFailedForWantOfTime(t *testing.T) {
+func TestATimeoutReportsTheMissingStateAndNotTheLastError(t *testing.T) {
 	late := errors.New("not done in time")
 	for name, last := range map[string]struct {
 		missing string

@@ -33,7 +33,7 @@ func (s *Service) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolum
 	if staged.Block != (r.GetVolumeCapability().GetBlock() != nil) {
 		return nil, invalid("volume %s is staged as %s, and asked for in the other way", staged.Volume, staged.kind())
 	}
-	s.look(staged.IQN)
+	s.requestCheck(staged.IQN)
 	return &csi.NodePublishVolumeResponse{}, internalOr(s.publish(ctx, staged, r))
 }
 
@@ -59,15 +59,15 @@ func (s *Service) publish(ctx context.Context, staged *record, r *csi.NodePublis
 	}
 	at, staging := shown[0], shown[1]
 	single := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	for _, one := range all {
-		is := shows(one, staged, found)
+	for _, m := range all {
+		showsVolume := shows(m, staged, found)
 		switch {
-		case one.point == at && is:
+		case m.point == at && showsVolume:
 			return nil
-		case one.point == at:
+		case m.point == at:
 			return status.Errorf(codes.Internal, "something else is mounted at %s", point)
-		case single && is && one.point != staging:
-			return status.Errorf(codes.FailedPrecondition, "volume %s is published at %s, and one pod at a time may have it", staged.Volume, one.point)
+		case single && showsVolume && m.point != staging:
+			return status.Errorf(codes.FailedPrecondition, "volume %s is published at %s, and one pod at a time may have it", staged.Volume, m.point)
 		}
 	}
 	if err := s.makePoint(point, staged.Block); err != nil {

@@ -24,8 +24,8 @@ func TestAVolumeWhoseMapIsGoneIsNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
 		v := staged(t, m)
-		for _, one := range m.glob("block/dm-*") {
-			m.unmap(text(one, "dm/name"))
+		for _, file := range m.glob("block/dm-*") {
+			m.unmap(text(file, "dm/name"))
 		}
 		hasCode(t, v.publish(t.Context()), codes.FailedPrecondition, naaRight)
 		if bound := m.commands("--bind"); len(bound) > 0 {
@@ -60,8 +60,8 @@ func TestAnExpansionWhosePathsDoNotGrowFailsAndTheMapIsLeftAlone(t *testing.T) {
 		m := newMachine(t)
 		v := staged(t, m)
 		hasCode(t, v.expand(t.Context(), 2*sectors*sectorSize), codes.Internal, "bytes")
-		if told := m.commands("multipathd resize"); len(told) > 0 {
-			t.Errorf("multipathd was told: %v", told)
+		if commands := m.commands("multipathd resize"); len(commands) > 0 {
+			t.Errorf("multipathd was told: %v", commands)
 		}
 	})
 }

@@ -25,14 +25,14 @@ func (s *Service) renew(ctx context.Context, iqn string, refusals map[string]ref
 	}
 	var portals []string
 	var asked string
-	for _, one := range loggedIn(have) {
-		chap, err := s.recorded(ctx, iqn, one.portal)
+	for _, session := range loggedIn(have) {
+		chap, err := s.recorded(ctx, iqn, session.portal)
 		if err != nil {
-			slog.WarnContext(ctx, "a portal is not asked", "portal", one.portal, "target", iqn, "problem", err)
+			slog.WarnContext(ctx, "a portal is not asked", "portal", session.portal, "target", iqn, "problem", err)
 			continue
 		}
-		if portals = s.ask(ctx, iqn, one.portal, chap); len(portals) > 0 {
-			asked = one.portal
+		if portals = s.ask(ctx, iqn, session.portal, chap); len(portals) > 0 {
+			asked = session.portal
 			break
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Service) extend(ctx context.Context, iqn, like string, portals []string
 		return err
 	}
 	portals = lacking(portals, have)
-	failed := s.enter(ctx, iqn, portals, chap)
+	failed := s.loginAll(ctx, iqn, portals, chap)
 	for _, portal := range portals {
 		if failed[portal] == nil {
 			slog.InfoContext(ctx, "logged in to a portal that came later", "portal", portal, "target", iqn)
@@ -84,12 +84,12 @@ func (s *Service) extend(ctx context.Context, iqn, like string, portals []string
 
 // recorded returns the credentials with which iscsid logs in to a portal. Only its node records have the secrets.
 func (s *Service) recorded(ctx context.Context, iqn, portal string) (attachment.CHAP, error) {
-	said, err := s.host.Run(ctx, iscsiadm("-m", "node", "-T", iqn, "-p", portal, "-o", "show", "-S"))
+	output, err := s.host.Run(ctx, iscsiadm("-m", "node", "-T", iqn, "-p", portal, "-o", "show", "-S"))
 	if err != nil { // the output is not repeated: it may contain a part of a record
 		return attachment.CHAP{}, fmt.Errorf("how %s is logged in to cannot be read: iscsiadm ended with status %d", portal, host.Status(err))
 	}
 	record := map[string]string{}
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), " = "); ok && value != "<empty>" {
 			record[key] = value
 		}
@@ -104,8 +104,8 @@ func (s *Service) recorded(ctx context.Context, iqn, portal string) (attachment.
 func (s *Service) rejoinAll(ctx context.Context, iqn string) error {
 	volumes, _ := s.volumesOf()
 	var problems []error
-	for _, one := range volumes[iqn] {
-		problems = append(problems, s.rejoin(ctx, one))
+	for _, staged := range volumes[iqn] {
+		problems = append(problems, s.rejoin(ctx, staged))
 	}
 	return errors.Join(problems...)
 }
@@ -135,24 +135,24 @@ func (s *Service) rejoin(ctx context.Context, known *record) error {
 	if err != nil || have == nil {
 		return err
 	}
-	all, err := s.appear(ctx, staged.Attachment)
+	all, err := s.awaitPaths(ctx, staged.Attachment)
 	if err != nil {
 		return err
 	}
 	var right []path
-	for _, one := range all {
-		if slices.Contains(have.paths, one.name) {
+	for _, p := range all {
+		if slices.Contains(have.paths, p.name) {
 			continue
 		}
-		if err := s.verify(staged.Attachment, []path{one}); err != nil {
-			return errors.Join(err, s.forget(ctx, []path{one}))
+		if err := s.verify(staged.Attachment, []path{p}); err != nil {
+			return errors.Join(err, s.forget(ctx, []path{p}))
 		}
-		right = append(right, one)
+		right = append(right, p)
 	}
 	if err := s.known(ctx, right); err != nil {
 		return err
 	}
-	s.tell(ctx, have, right)
+	s.notifyMultipathd(ctx, have, right)
 	_, err = s.joined(ctx, staged.Attachment, right)
 	return err
 }

@@ -44,14 +44,14 @@ func (s *Service) sessions(iqn string) (found []session, err error) {
 			if err != nil {
 				continue // it has just ended
 			}
-			one := session{directory: device, loggedIn: text(directory, "state") == stateLoggedIn}
+			entry := session{directory: device, loggedIn: text(directory, "state") == stateLoggedIn}
 			if match := scsiHostOf.FindStringSubmatch(device); match != nil {
-				one.scsiHost = match[1]
+				entry.scsiHost = match[1]
 			}
 			number := strings.TrimPrefix(filepath.Base(directory), "session")
 			connection := filepath.Join(s.sysfs, "class/iscsi_connection/connection"+number+":0")
-			one.portal = net.JoinHostPort(text(connection, "persistent_address"), text(connection, "persistent_port"))
-			found = append(found, one)
+			entry.portal = net.JoinHostPort(text(connection, "persistent_address"), text(connection, "persistent_port"))
+			found = append(found, entry)
 		}
 		return err
 	})
@@ -60,5 +60,5 @@ func (s *Service) sessions(iqn string) (found []session, err error) {
 
 // loggedIn returns the working sessions.
 func loggedIn(all []session) []session {
-	return slices.DeleteFunc(slices.Clone(all), func(one session) bool { return !one.loggedIn })
+	return slices.DeleteFunc(slices.Clone(all), func(entry session) bool { return !entry.loggedIn })
 }

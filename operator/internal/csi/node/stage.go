@@ -18,8 +18,8 @@ func invalid(format string, words ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, words...)
 }
 
-// wanted reads the requested record from a request.
-func wanted(r *csi.NodeStageVolumeRequest) (*record, attachment.CHAP, error) {
+// requestedRecord reads the requested record from a request.
+func requestedRecord(r *csi.NodeStageVolumeRequest) (*record, attachment.CHAP, error) {
 	capability := r.GetVolumeCapability()
 	switch {
 	case r.GetVolumeId() == "":
@@ -52,21 +52,21 @@ func wanted(r *csi.NodeStageVolumeRequest) (*record, attachment.CHAP, error) {
 
 // NodeStageVolume implements csi.NodeServer.
 func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	want, chap, err := wanted(r)
+	want, chap, err := requestedRecord(r)
 	if err != nil {
 		return nil, err
 	}
-	ctx, is, done, err := s.work(ctx, want.Volume)
+	ctx, record, done, err := s.work(ctx, want.Volume)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := expect(is, want); err != nil {
+	if err := expect(record, want); err != nil {
 		return nil, err
 	}
 	// The record precedes all changes, so that unstaging finds everything that must be undone.
 	if err := s.state.put(want); err != nil {
-		return nil, uncertain(fmt.Errorf("state: %w", err))
+		return nil, uncertainCode(fmt.Errorf("state: %w", err))
 	}
 	var found *multipathMap
 	if chap, err = s.credentials(want.Attachment, chap); err == nil {
@@ -78,16 +78,16 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 		err = s.mount(ctx, want, found, r.GetVolumeCapability().GetMount().GetMountFlags(), readOnly)
 	}
 	if err == nil {
-		s.look(want.IQN)
+		s.requestCheck(want.IQN)
 		return &csi.NodeStageVolumeResponse{}, nil
 	}
-	return nil, uncertain(err)
+	return nil, uncertainCode(err)
 }
 
-// uncertain returns an error after which kubelet unstages, because something may be staged. kubelet unstages only after these
+// uncertainCode returns an error after which kubelet unstages, because something may be staged. kubelet unstages only after these
 // codes; after any other one it assumes that nothing is staged, and sessions, map and record would remain. Nothing is undone
 // here, because a repeated stage finds the volume in use.
-func uncertain(err error) error {
+func uncertainCode(err error) error {
 	err = internal(err)
 	switch status.Code(err) {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
@@ -112,15 +112,15 @@ func internal(err error) error {
 // expect refuses to stage a volume in another way than it is staged. If the volume is now reached through another target, because
 // it was unpublished while the node was away, the remains of the old one must be removed first, with a code after which kubelet
 // unstages.
-func expect(is, want *record) error {
+func expect(existing, want *record) error {
 	switch {
-	case is == nil:
+	case existing == nil:
 		return nil
-	case is.Staging != want.Staging || is.Block != want.Block || is.FileSystem != want.FileSystem:
-		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, is.Staging, is.FileSystem)
-	case is.IQN != want.IQN || is.LUN != want.LUN || is.NAA != want.NAA:
+	case existing.Staging != want.Staging || existing.Block != want.Block || existing.FileSystem != want.FileSystem:
+		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, existing.Staging, existing.FileSystem)
+	case existing.IQN != want.IQN || existing.LUN != want.LUN || existing.NAA != want.NAA:
 		return status.Errorf(codes.Unavailable, "volume %s is staged as LUN %d of %s and now published as LUN %d of %s: "+
-			"unstage it first", want.Volume, is.LUN, is.IQN, want.LUN, want.IQN)
+			"unstage it first", want.Volume, existing.LUN, existing.IQN, want.LUN, want.IQN)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *Service) attach(ctx context.Context, a attachment.Attachment, chap atta
 		return nil, err
 	}
 	for again := false; ; again = true {
-		found, err := s.appear(ctx, a)
+		found, err := s.awaitPaths(ctx, a)
 		if err != nil {
 			return nil, err
 		}

@@ -141,8 +141,8 @@ func TestADeviceOfAnotherVolumeIsRefusedAndTakenBack(t *testing.T) {
 		if left := m.glob("block/*"); len(left) > 0 {
 			t.Errorf("left of it: %v", left)
 		}
-		if told := m.commands("multipath"); len(m.commands("add path")) > 0 {
-			t.Errorf("multipathd was told of it: %v", told)
+		if commands := m.commands("multipath"); len(m.commands("add path")) > 0 {
+			t.Errorf("multipathd was told of it: %v", commands)
 		}
 	})
 }

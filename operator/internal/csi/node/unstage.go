@@ -35,7 +35,7 @@ func (s *Service) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolum
 	if err := s.detach(ctx, staged); err != nil {
 		return nil, internal(err)
 	}
-	return &csi.NodeUnstageVolumeResponse{}, internalOr(s.leave(ctx, staged))
+	return &csi.NodeUnstageVolumeResponse{}, internalOr(s.detachVolume(ctx, staged))
 }
 
 func internalOr(err error) error {
@@ -66,7 +66,7 @@ func (s *Service) detach(ctx context.Context, staged *record) error {
 	}
 	if found != nil { // includes disks whose session has ended
 		for _, name := range found.paths {
-			if !slices.ContainsFunc(paths, func(one path) bool { return one.name == name }) {
+			if !slices.ContainsFunc(paths, func(p path) bool { return p.name == name }) {
 				paths = append(paths, path{directory: filepath.Join(s.sysfs, "block", name, "device"), name: name})
 			}
 		}
@@ -87,10 +87,10 @@ func (s *Service) forget(ctx context.Context, all []path) error {
 		return err
 	}
 	err := s.host.Do(func() error {
-		for _, one := range all {
-			holders, err := os.ReadDir(filepath.Join(s.sysfs, "block", one.name, "holders"))
+		for _, p := range all {
+			holders, err := os.ReadDir(filepath.Join(s.sysfs, "block", p.name, "holders"))
 			if err == nil && len(holders) > 0 {
-				return fmt.Errorf("%s is held by %s", one.name, holders[0].Name())
+				return fmt.Errorf("%s is held by %s", p.name, holders[0].Name())
 			}
 		}
 		return nil
@@ -105,9 +105,9 @@ func (s *Service) forget(ctx context.Context, all []path) error {
 	}
 	return until(ctx, func() (missing string, err error) {
 		err = s.host.Do(func() error {
-			for _, one := range all {
-				if _, err := os.Stat(filepath.Join(s.sysfs, "block", one.name)); err == nil {
-					missing = one.name + " is still there"
+			for _, p := range all {
+				if _, err := os.Stat(filepath.Join(s.sysfs, "block", p.name)); err == nil {
+					missing = p.name + " is still there"
 				}
 			}
 			return nil

@@ -26,7 +26,7 @@ func staged(t *testing.T, m *machine) *volume {
 	return v
 }
 
-func TestAVolumeWhoseSessionsEndedIsUnstagedAndWhatWaitsForItFailsFirst(t *testing.T) {
+func TestUnstagingAVolumeWithoutSessionsFailsItsPendingCommandsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
 		v := staged(t, m)
@@ -52,18 +52,18 @@ func (m *machine) outage() (end func()) {
 	put := func(session, disk string) {
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
-		for _, one := range m.glob("class/iscsi_session/*") {
-			m.put(session+"\n", filepath.Join(one, "state"))
+		for _, file := range m.glob("class/iscsi_session/*") {
+			m.put(session+"\n", filepath.Join(file, "state"))
 		}
-		for _, one := range m.glob("devices/platform/host*/session*/target*/*") {
-			m.put(disk+"\n", filepath.Join(one, "state"))
+		for _, file := range m.glob("devices/platform/host*/session*/target*/*") {
+			m.put(disk+"\n", filepath.Join(file, "state"))
 		}
 	}
 	put("FAILED", "transport-offline")
 	return func() { put(stateLoggedIn, "running") }
 }
 
-func TestWhatIsNotWrittenYetIsWrittenWhenAllPathsAreAwayForAMomentOnly(t *testing.T) {
+func TestPendingWritesCompleteAfterAShortLossOfAllPaths(t *testing.T) {
 	for name, capability := range map[string]*csi.VolumeCapability{"file system": fileSystem(), "raw block": rawBlock()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestUnstageWithoutMultipathdSaysSoInTimeAndIsDoneWhenItIsBack(t *testing.T)
 		if took := time.Since(begun); took > callBound+2*time.Second {
 			t.Errorf("the call took %s", took)
 		}
-		if said := m.commands("dmsetup message"); len(said) != 1 {
-			t.Errorf("the kernel was not told to fail what waits: %v", said)
+		if commands := m.commands("dmsetup message"); len(commands) != 1 {
+			t.Errorf("the kernel was not told to fail what waits: %v", commands)
 		}
 		clear(m.instead)
 		if err := v.unstage(t.Context()); err != nil {
@@ -207,7 +207,7 @@ func TestTwoVolumesOfATargetThatGoAtOnceLeaveNoSession(t *testing.T) {
 	})
 }
 
-func TestARecordThatCannotBeReadIsNamedAndHoldsUpNoOtherVolume(t *testing.T) {
+func TestAnUnreadableRecordIsNamedAndDelaysNoOtherVolume(t *testing.T) {
 	for name, content := range map[string]string{"cut off": `{"volume": "volu`, "of zeros": "\x00\x00", "empty": "", "of nobody": "{}"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/cluster/upgrade"
-	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
+	"sluice.dev/sluice/tests/initiator"
+	"sluice.dev/sluice/tests/netns"
 )
 
 const (
@@ -35,7 +35,7 @@ func main() {
 	programs := flag.String("programs", "", "directory of the release's programs")
 	out := flag.String("out", "tests/cluster/upgrade/testdata/"+upgrade.Release+".tar.gz", "archive that is written")
 	flag.Parse()
-	err := world.Isolate()
+	err := netns.Isolate()
 	if err == nil {
 		err = run(*programs, *out)
 	}
@@ -154,9 +154,9 @@ func reserve(ctx context.Context, c *cluster.Cluster) error {
 			if err != nil {
 				return err
 			}
-			_, err = session.Good(ctx, host.PersistentReserve(upgrade.Reserved, host.PRRegister, 0, 0, key))
+			_, err = session.Good(ctx, initiator.PersistentReserve(upgrade.Reserved, initiator.PRRegister, 0, 0, key))
 			if err == nil && number == upgrade.Holder && gateway == 0 {
-				_, err = session.Good(ctx, host.PersistentReserve(upgrade.Reserved, host.PRReserve, host.WriteExclusiveRegistrantsOnly, key, 0))
+				_, err = session.Good(ctx, initiator.PersistentReserve(upgrade.Reserved, initiator.PRReserve, initiator.WriteExclusiveRegistrantsOnly, key, 0))
 			}
 			session.LogOut()
 			if err != nil {
@@ -171,12 +171,12 @@ func reserve(ctx context.Context, c *cluster.Cluster) error {
 // without CHAP, and those without a CHAP name to the target.
 func discover(ctx context.Context, c *cluster.Cluster) error {
 	for _, h := range upgrade.Hosts {
-		options := host.Options{Portal: c.Portals(0)[0], Initiator: h.Initiators[0], ISID: [6]byte{0x80}}
-		if _, err := host.Discover(ctx, options); err != nil {
+		options := initiator.Options{Portal: c.Portals(0)[0], Initiator: h.Initiators[0], ISID: [6]byte{0x80}}
+		if _, err := initiator.Discover(ctx, options); err != nil {
 			return fmt.Errorf("discovery of %s without CHAP: %w", h.Name, err)
 		}
 		options.Target = cluster.Target
-		session, err := host.Login(ctx, options)
+		session, err := initiator.Login(ctx, options)
 		if err == nil {
 			session.LogOut()
 		}
