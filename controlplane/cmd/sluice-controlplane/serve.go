@@ -55,7 +55,9 @@ func serveCommand() *cobra.Command {
 		Long: "Serve the API. Without --etcd-endpoints the store is an etcd inside this process, with its data in " +
 			"--data-dir; that is for one replica.",
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return unlessStopped(command.Context(), s.run(command.Context())) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return unlessStopped(command.Context(), s.run(command.Context()))
+		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7460", "host:port of the API")
