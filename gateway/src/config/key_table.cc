@@ -87,7 +87,7 @@ constexpr auto kControlPlane = std::to_array<Key>({
     text("certificate", 1, lim::kMaxPathBytes, "(required without insecure-loopback)",
          "PEM file of this gateway's certificate, chain included; it names the gateway."),
     text("key", 1, lim::kMaxPathBytes, "(required without insecure-loopback)",
-         "PEM file of its private key, which nobody else may read. All three are read again for "
+         "PEM file of its private key, which no other user may read. All three are read again for "
          "every connection."),
     on_off("insecure-loopback", "off",
            "`on`: no TLS at all, to loopback addresses only; for trying out."),
@@ -164,7 +164,7 @@ constexpr auto kTargets = std::to_array<Key>({
          "The target's iSCSI name: iqn., eui. or naa."),
     text("alias", 0, 255, "(none)", "TargetAlias, a name for people."),
     list("hosts", 0, lim::kMaxHosts, kRequired,
-         "Who may log in. The first entry that names the initiator counts. `[]` lets nobody in, "
+         "Who may log in. The first entry that names the initiator counts. `[]` admits no initiator, "
          "`[{initiators: [\"*\"]}]` everybody."),
     list("luns", 0, lim::kMaxLuns, "(none)", "Its logical units."),
 });
@@ -185,7 +185,7 @@ constexpr auto kChap = std::to_array<Key>({
          "is cut off). Windows initiators take 12 to 16 bytes."),
     text("secret-env", 1, 255, "(none)", "An environment variable that holds the secret."),
     text("secret", lim::kMinChapSecret, lim::kMaxChapSecret, "(none)",
-         "The secret itself; only in a file that nobody else can read. One of the three must be "
+         "The secret itself; only in a file that no other user can read. One of the three must be "
          "given."),
 });
 
@@ -193,7 +193,7 @@ constexpr auto kLuns = std::to_array<Key>({
     number("id", 0, lim::kMaxLunNumber, kRequired, "The LUN's number."),
     text(
         "uuid", 36, 36, "(derived from iqn, id, backend and path)",
-        "The volume's identity for ever; VPD designators and serial number follow from it. Set it: "
+        "The volume's permanent identity; VPD designators and serial number follow from it. Set it: "
         "a derived one changes when the LUN is renamed or moved, and hosts then see another disk."),
     choice("backend", "null|memory|file|block|sg|nvme|rbd", kRequired,
            "Where the data lives: nowhere (reads zeros), in memory (lost at exit), in a file, on a "

@@ -78,7 +78,7 @@ func Condition(r v1alpha1.Resource, kind string, status metav1.ConditionStatus, 
 		reason = "Unspecified" // the API server requires one
 	}
 	apimeta.SetStatusCondition(&r.Common().Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxMessage)], ObservedGeneration: generation,
+		Type: kind, Status: status, Reason: reason, Message: truncate(message, maxMessage), ObservedGeneration: generation,
 	})
 }
 
@@ -154,8 +154,13 @@ const maxEventNote = 1024
 
 // Tell records an Event of a resource.
 func Tell(recorder events.EventRecorder, r v1alpha1.Resource, kind, reason, message string) {
-	if len(message) > maxEventNote {
-		message = strings.ToValidUTF8(message[:maxEventNote], "") // without a part of a character at the end
+	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", truncate(message, maxEventNote))
+}
+
+// truncate returns at most a number of bytes of a text, without a part of a character at the end.
+func truncate(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
 	}
-	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", message)
+	return strings.ToValidUTF8(text[:bytes], "")
 }

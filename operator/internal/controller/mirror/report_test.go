@@ -132,6 +132,15 @@ func TestTheProgressConditionOfAKindStays(t *testing.T) {
 	}
 }
 
+func TestAConditionOfALongMessageEndsWithAWholeCharacter(t *testing.T) {
+	r := &v1alpha1.GatewayPool{}
+	Condition(r, v1alpha1.ConditionReady, metav1.ConditionFalse, "Invalid", "x"+strings.Repeat("ä", maxMessage), 0)
+	message := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady).Message
+	if !utf8.ValidString(message) || len(message) != maxMessage-1 { // "ä" has two bytes, of which one fits
+		t.Errorf("the message has %d bytes and ends in %q", len(message), message[max(0, len(message)-4):])
+	}
+}
+
 func TestAnEventOfALongMessageEndsWithAWholeCharacter(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	Tell(recorder, &v1alpha1.GatewayPool{}, corev1.EventTypeWarning, "Invalid", "x"+strings.Repeat("ä", maxEventNote))
