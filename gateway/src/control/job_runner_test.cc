@@ -147,7 +147,7 @@ class JobRunnerTest : public testing::Test {
 
 using Reports = std::vector<std::string>;
 
-TEST_F(JobRunnerTest, WhatBecameOfAJobIsToldUnderItsAttempt) {
+TEST_F(JobRunnerTest, TheResultOfAJobNamesItsAttempt) {
   runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
   begun.progress(500);
@@ -155,7 +155,7 @@ TEST_F(JobRunnerTest, WhatBecameOfAJobIsToldUnderItsAttempt) {
   EXPECT_EQ(reports(), (Reports{"7 500 ", "7 1000 no space"}));
 }
 
-TEST_F(JobRunnerTest, AnAttemptThatComesAgainWhileItIsUnderWayIsDoneOnce) {
+TEST_F(JobRunnerTest, ARepeatedAttemptOfARunningJobRunsOnce) {
   runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
   runner_.submit(resize(7, 1));
@@ -165,7 +165,7 @@ TEST_F(JobRunnerTest, AnAttemptThatComesAgainWhileItIsUnderWayIsDoneOnce) {
 }
 
 // The stream may have ended before its replica stored the result.
-TEST_F(JobRunnerTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDoneAgain) {
+TEST_F(JobRunnerTest, ARepeatedAttemptOfAnEndedJobIsAnsweredWithoutRunning) {
   runner_.submit(resize(7, 1));
   pool_->next().done({.problem = "no space"});
   EXPECT_EQ(reports(), Reports{"7 1000 no space"});
@@ -179,7 +179,7 @@ TEST_F(JobRunnerTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDone
 
 // An earlier control plane sends no attempt numbers, so the request may be another attempt with
 // other content.
-TEST_F(JobRunnerTest, AJobWithoutAnAttemptIsDoneEachTime) {
+TEST_F(JobRunnerTest, AJobWithoutAnAttemptRunsEachTime) {
   for (int64_t size = 1; size <= 2; ++size) {
     runner_.submit(resize(0, size));
     const OpenJobs::Begun begun = pool_->next();
@@ -190,7 +190,7 @@ TEST_F(JobRunnerTest, AJobWithoutAnAttemptIsDoneEachTime) {
 }
 
 // Blocklist entries expire.
-TEST_F(JobRunnerTest, ClientsAreShutOutEachTimeThatIsAskedFor) {
+TEST_F(JobRunnerTest, ClientsAreFencedAtEachRequest) {
   wire::Job job = resize(7, 1, "p.fence");
   job.mutable_fence_clients()->add_clients("c");
   for (int times = 0; times < 2; ++times) {
@@ -201,7 +201,7 @@ TEST_F(JobRunnerTest, ClientsAreShutOutEachTimeThatIsAskedFor) {
   }
 }
 
-TEST_F(JobRunnerTest, TheNewestOfOtherAttemptsWaitsForTheOneUnderWayAndIsAnsweredByItsOwnResult) {
+TEST_F(JobRunnerTest, TheNewestOtherAttemptRunsAfterTheRunningOneAndReportsItsOwnResult) {
   runner_.submit(resize(7, 1));
   const OpenJobs::Begun first = pool_->next();
   runner_.submit(resize(3, 2));
@@ -217,7 +217,7 @@ TEST_F(JobRunnerTest, TheNewestOfOtherAttemptsWaitsForTheOneUnderWayAndIsAnswere
   EXPECT_TRUE(pool_->idle(executor_));
 }
 
-TEST_F(JobRunnerTest, AnAttemptThatIsAskedForAfterAllIsNotFollowedByTheOther) {
+TEST_F(JobRunnerTest, TheRunningAttemptThatIsRequestedAgainCancelsTheWaitingOne) {
   runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
   runner_.submit(resize(8, 2));

@@ -62,8 +62,7 @@ bool WriteBufferQuota::admits_read(size_t bytes, size_t waiting, Nanos& since) {
   return waiting + bytes <= std::min<size_t>(limits::kMaxOutputBytes, above(free(), reserve));
 }
 
-// Without time slices a large command would starve while small ones take all memory that comes
-// back.
+// Without time slices a large command would starve while small ones take all returned memory.
 bool WriteBufferQuota::admits_first(Nanos& since, bool fits, bool may_have_slice) {
   if (slice_of_another(since)) return false;
   if (fits) {

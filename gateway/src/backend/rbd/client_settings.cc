@@ -58,9 +58,8 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"objecter_tick_interval", seconds_of(limits::kCephTick)},
       {"objecter_timeout", "1"},
       // At these limits the calling thread blocks, even a reactor (Image::check_fence). A pool
-      // whose
-      // placement groups are inactive never frees its share, which blocks all others of the client.
-      // So the gateway's own limits are lower.
+      // whose placement groups are inactive never frees its share, which blocks all others of the
+      // client. So the gateway's own limits are lower.
       {"objecter_inflight_ops", std::to_string(limits::kCephInFlight)},
       {"objecter_inflight_op_bytes", std::to_string(limits::kCephInFlightBytes)},
       {"admin_socket", ""},

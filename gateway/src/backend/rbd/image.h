@@ -73,9 +73,9 @@ class Image {
   // librbd. Call watch() once, before the first request.
   Result<void> watch(std::function<void()> changed);
 
-  // Begins a request, including kCheckFence. Its completion calls `io.priv.aio->complete(io.aio,
-  // ...)` with bytes, 0 or a negative errno. Returns 0, or a negative errno if the request did not
-  // begin.
+  // Begins a request, including kCheckFence. Its completion calls `complete(io.aio, ...)` of
+  // `io.priv.aio` with bytes, 0 or a negative errno. Returns 0, or a negative errno if the request
+  // did not begin.
   int start(backend::Io& io);
 
  private:

@@ -58,8 +58,7 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
 
   // Blocklisted, as far as answers have shown.
   bool fenced() const { return state_->fenced.load(std::memory_order_acquire); }
-  // `on_fenced` is called once, by the thread that detects it first; immediately if it is already
-  // known.
+  // The thread that detects the fence first calls `on_fenced` once; immediately if it is known.
   void watch_fence(std::function<void()> on_fenced);
   void note_fenced() { state_->note_fenced(); }
   // Sends a small request to a disk of `pool` unless one was sent just now. The answer shows that

@@ -1,5 +1,4 @@
-// Answers about reservations from memory wait for the fence check of the backend (DESIGN
-// R2).
+// Answers about reservations from memory wait for the backend's fence check (DESIGN R2).
 #include <gtest/gtest.h>
 
 #include "commands/reservations/reservation_commands_fixture.h"

@@ -53,7 +53,7 @@ class OwnedUnitsTest : public testing::Test {
       std::make_shared<lun::Target>("iqn.2026-11.dev.sluice:t", "", 1);
 };
 
-TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderIsToldToForwardedHostsToo) {
+TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHostsToo) {
   EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
@@ -62,7 +62,7 @@ TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderIsToldToForwardedHostsToo) {
       << "MODE PARAMETERS CHANGED";
 }
 
-TEST_F(OwnedUnitsTest, WhoWasThereBeforeATakeoverIsToldThatTheCacheIsOn) {
+TEST_F(OwnedUnitsTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) {
   control_->release([](bool) {});
   reactors_.run();
   auto cached = std::make_unique<lun::TestBackend>(kBytes);
@@ -72,7 +72,7 @@ TEST_F(OwnedUnitsTest, WhoWasThereBeforeATakeoverIsToldThatTheCacheIsOn) {
   EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}));
 }
 
-TEST_F(OwnedUnitsTest, AWriteCacheThatCouldNotBeSwitchedIsSwitchedWhenTheOrderComesAgain) {
+TEST_F(OwnedUnitsTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
   auto& backend = dynamic_cast<lun::TestBackend&>(*unit_->shared_backend());
   wanted_.set_write_cache(true);
   wanted_.set_size_bytes(2 * kBytes);
@@ -84,7 +84,7 @@ TEST_F(OwnedUnitsTest, AWriteCacheThatCouldNotBeSwitchedIsSwitchedWhenTheOrderCo
   EXPECT_TRUE(unit_->write_cache());
 }
 
-TEST_F(OwnedUnitsTest, WhatAResetGoesBackToIsTheWriteCacheAsOrdered) {
+TEST_F(OwnedUnitsTest, AResetRestoresTheOrderedWriteCache) {
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->default_write_cache());
@@ -94,7 +94,7 @@ TEST_F(OwnedUnitsTest, WhatAResetGoesBackToIsTheWriteCacheAsOrdered) {
 }
 
 // Each gateway that exports the unit reports the change to its own hosts.
-TEST_F(OwnedUnitsTest, GrowingByOrderIsNotToldToForwardedHostsThatWereThereAlready) {
+TEST_F(OwnedUnitsTest, GrowingByOrderRaisesNoAttentionForPresentForwardedHosts) {
   wanted_.set_size_bytes(2 * kBytes);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512);

@@ -21,8 +21,7 @@ class StrandExecutor {
   explicit StrandExecutor(unsigned threads);
   ~StrandExecutor() { stop(); }
 
-  // Runs `task` after the strand's earlier tasks and after `delay`. After stop() the task is
-  // dropped.
+  // Runs `task` after the strand's earlier tasks and after `delay`. After stop() it is dropped.
   void post(const std::string& strand, std::function<void()> task, Nanos delay = 0);
   // Waits for running tasks and drops the others.
   void stop();

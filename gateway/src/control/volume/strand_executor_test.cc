@@ -14,7 +14,7 @@
 namespace sluice::control {
 namespace {
 
-TEST(StrandExecutorTest, ATaskThatHangsHoldsUpNeitherOtherStrandsNorTheClock) {
+TEST(StrandExecutorTest, AHangingTaskDelaysNeitherOtherStrandsNorTheClock) {
   std::latch go(1), others(2);  // before the executor: its destructor waits for tasks that use them
   StrandExecutor executor(2);
   executor.post("a", [&] { go.wait(); });
@@ -24,7 +24,7 @@ TEST(StrandExecutorTest, ATaskThatHangsHoldsUpNeitherOtherStrandsNorTheClock) {
   go.count_down();
 }
 
-TEST(StrandExecutorTest, ADelayedTaskRunsThoughAllAreIdleAndNothingElseComes) {
+TEST(StrandExecutorTest, ADelayedTaskRunsWhileAllThreadsAreIdle) {
   StrandExecutor executor(3);
   for (int i = 0; i < 20; ++i) {
     // The task may still be in count_down() when wait() returns.
@@ -36,7 +36,7 @@ TEST(StrandExecutorTest, ADelayedTaskRunsThoughAllAreIdleAndNothingElseComes) {
 
 // All tasks that several threads post, with and without delays, run in the order of their strand. A
 // lost wake would leave some of them unexecuted.
-TEST(StrandExecutorTest, NothingIsLostOfWhatManyPostAtOnce) {
+TEST(StrandExecutorTest, NoTaskOfConcurrentPostersIsLost) {
   constexpr size_t kPosters = 4;
   constexpr size_t kLanes = 5;
   constexpr int kEach = 400;
@@ -70,7 +70,7 @@ TEST(StrandExecutorTest, NothingIsLostOfWhatManyPostAtOnce) {
   EXPECT_TRUE(right);
 }
 
-TEST(StrandExecutorTest, TheEndWaitsForWhatRunsAndDropsTheRest) {
+TEST(StrandExecutorTest, StopWaitsForRunningTasksAndDropsTheOthers) {
   std::latch begun(1);
   std::atomic<bool> ended{false};
   const auto dropped = std::make_shared<int>(0);

@@ -27,7 +27,7 @@ class StrandQueueTest : public testing::Test {
   StrandQueue queue_;
 };
 
-TEST_F(StrandQueueTest, OneThreadIsWokenHoweverMuchComesBeforeItLooks) {
+TEST_F(StrandQueueTest, OneThreadIsWokenForManyPosts) {
   all_wait(4);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{3});
@@ -37,7 +37,7 @@ TEST_F(StrandQueueTest, OneThreadIsWokenHoweverMuchComesBeforeItLooks) {
   }
 }
 
-TEST_F(StrandQueueTest, WhoGoesToRunATaskHasAnotherWokenOnlyWhereMoreIsReady) {
+TEST_F(StrandQueueTest, AThreadThatStartsATaskWakesAnotherOnlyIfMoreTasksAreReady) {
   all_wait(3);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{2});
@@ -48,7 +48,7 @@ TEST_F(StrandQueueTest, WhoGoesToRunATaskHasAnotherWokenOnlyWhereMoreIsReady) {
   EXPECT_FALSE(queue_.wake());
 }
 
-TEST_F(StrandQueueTest, WhoHasEndedItsTaskGoesOnWithWhatIsThereAndNobodyIsWoken) {
+TEST_F(StrandQueueTest, AThreadThatEndsATaskTakesTheNextAndWakesNoOther) {
   all_wait(2);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{1});
@@ -64,7 +64,7 @@ TEST_F(StrandQueueTest, WhoHasEndedItsTaskGoesOnWithWhatIsThereAndNobodyIsWoken)
   }
 }
 
-TEST_F(StrandQueueTest, OneKeepsTheClockAndTheOthersWaitForNoTime) {
+TEST_F(StrandQueueTest, OneIdleThreadIsTheClockKeeperAndTheOthersWaitWithoutATimeout) {
   post("a", 10);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -73,7 +73,7 @@ TEST_F(StrandQueueTest, OneKeepsTheClockAndTheOthersWaitForNoTime) {
   EXPECT_FALSE(queue_.wake()) << "later than what is waited for";
 }
 
-TEST_F(StrandQueueTest, WhoKeptTheClockAndRunsATaskLeavesItToAnotherWhereSomethingIsDueLater) {
+TEST_F(StrandQueueTest, AClockKeeperThatStartsATaskIsReplacedIfADelayedTaskExists) {
   post("a", 10);
   post("b", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
@@ -87,7 +87,7 @@ TEST_F(StrandQueueTest, WhoKeptTheClockAndRunsATaskLeavesItToAnotherWhereSomethi
   EXPECT_FALSE(queue_.wake()) << "nothing is due later";
 }
 
-TEST_F(StrandQueueTest, WhoKeepsTheClockHearsOfWhatIsDueBefore) {
+TEST_F(StrandQueueTest, TheClockKeeperIsWokenForAnEarlierTask) {
   post("a", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 20);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -96,7 +96,7 @@ TEST_F(StrandQueueTest, WhoKeepsTheClockHearsOfWhatIsDueBefore) {
   EXPECT_EQ(queue_.next(0, 1).until, 10);
 }
 
-TEST_F(StrandQueueTest, WhoLooksAnywayKeepsTheClockForWhatIsDueBefore) {
+TEST_F(StrandQueueTest, AThreadThatCallsNextBecomesTheClockKeeperForAnEarlierTask) {
   post("a", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 20);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -111,7 +111,7 @@ TEST_F(StrandQueueTest, WhoLooksAnywayKeepsTheClockForWhatIsDueBefore) {
   EXPECT_FALSE(queue_.next(0, 1).until);
 }
 
-TEST_F(StrandQueueTest, TheLastOneThatWaitsTakesWorkAndLeavesTheClock) {
+TEST_F(StrandQueueTest, TheOnlyIdleThreadTakesWorkAndStopsBeingTheClockKeeper) {
   post("a", 10);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   post("b");
@@ -122,7 +122,7 @@ TEST_F(StrandQueueTest, TheLastOneThatWaitsTakesWorkAndLeavesTheClock) {
   EXPECT_EQ(queue_.next(0, 1).until, 10);
 }
 
-TEST_F(StrandQueueTest, NothingOvertakesWhatWasDueBefore) {
+TEST_F(StrandQueueTest, NoTaskOvertakesAnEarlierDueTask) {
   int ran = 0;
   queue_.post("a", [&] { ran = ran * 10 + 1; }, 10, 0);
   queue_.post("a", [&] { ran = ran * 10 + 2; }, 11, 11);
@@ -229,7 +229,7 @@ class Schedule {
   bool one_at_a_time_ = true;
 };
 
-TEST(StrandQueueSchedules, NoWakeIsLostInAnyOrderOfWhatHappens) {
+TEST(StrandQueueSchedules, NoWakeUpIsLostInAnyInterleaving) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     Schedule schedule(seed);
     for (int i = 0; i < 200; ++i) schedule.step();

@@ -82,8 +82,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // Error: why this order is rejected.
   Result<void> order(const wire::DesiredVolume& volume);
-  // The volume is no longer exported here: releases it. step() calls `on_removed` when that is
-  // complete.
+  // The volume is no longer exported here: releases it. step() calls `on_removed` at the end.
   void remove(std::function<void()> on_removed);
   // Reports that a newer epoch exists (R1, R4).
   void saw_epoch(uint64_t epoch);

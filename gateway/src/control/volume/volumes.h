@@ -111,8 +111,7 @@ class Volumes final : private VolumeServices {
   std::map<std::string, Entry> entries_;
   std::vector<Entry> retained_;  // destroyed at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
-  // Changed or removed pools in which a volume still has a storage. Their ticks wake waiting
-  // volumes.
+  // Changed or removed pools that still have a volume's storage. Their ticks wake waiting volumes.
   std::vector<std::shared_ptr<Pool>> former_;
   std::set<std::string> new_pools_;
 };
