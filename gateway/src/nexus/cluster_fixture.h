@@ -110,7 +110,7 @@ class ClusterTest : public LunTest {
       for (auto& done : std::exchange(link->closed, {})) reactors.post(0, std::move(done));
     }
     for (auto& nexus : nexuses) nexus->close(false, [] {});
-    for (int turn = 0; turn < 3; ++turn) {
+    for (int round = 0; round < 3; ++round) {
       reactors.run();
       for (const auto& [owner, link] : links.links) {
         for (Command* command : std::exchange(link->aborted, {})) {
