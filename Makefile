@@ -16,7 +16,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-scale \
-        robustness robustness-long robustness-canaries scenarios demo demo-single package images test-images e2e-k8s \
+        robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
         generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
@@ -184,10 +184,10 @@ robustness-long: build-cluster ## RUNS (40) runs of faults of DURATION (90s) eac
 	@.ci/deps go faults ceph
 	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
-robustness-canaries: build-cluster ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 40 minutes
+robustness-mutations: build-cluster ## gateways that each lack a safety rule, MUTATION (all) by regular expression: each must be found out; 40 minutes
 	@.ci/deps go faults ceph
-	@.ci/compile canary sluice-gateway
-	@V=1 .ci/tier canaries tests/robustness/canaries '$(or $(CANARY),.)'
+	@.ci/compile mutation sluice-gateway
+	@V=1 .ci/tier mutations tests/robustness/mutations '$(or $(MUTATION),.)'
 
 scenarios: build-cluster ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
 	@.ci/deps go faults

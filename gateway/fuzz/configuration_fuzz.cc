@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "backend/size_text.h"
 #include "backend/spec.h"
 #include "config/parse.h"
 
@@ -19,13 +20,13 @@ void require(bool holds) {
 
 // Every refusal has a printable reason of one or more lines.
 template <typename T>
-void told(const Result<T>& result) {
+void require_reason(const Result<T>& result) {
   if (!result) require(!result.error().empty());
 }
 
 void sizes(const std::string& text) {
   const Result<uint64_t> size = backend::parse_size(text);
-  told(size);
+  require_reason(size);
   if (!size) return;
   const Result<uint64_t> again = backend::parse_size(backend::format_size(size.value()));
   require(again.ok() && again.value() == size.value());
@@ -39,23 +40,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const config::Source source{.file = "g.yaml", .text = text, .fault = {}};
   switch (data[0] % 6) {
     case 0:
-      told(config::parse_config(source));
+      require_reason(config::parse_config(source));
       break;
     case 1:
-      told(config::parse_chap_file(source));
+      require_reason(config::parse_chap_file(source));
       break;
     case 2:
-      told(backend::parse_spec(text));
+      require_reason(backend::parse_spec(text));
       break;
     case 3:
       sizes(text);
       break;
     case 4:
-      told(config::parse_portal(text));
+      require_reason(config::parse_portal(text));
       break;
     default:
-      told(config::parse_metrics(text));
-      told(config::parse_level(text));
+      require_reason(config::parse_metrics(text));
+      require_reason(config::parse_level(text));
   }
   return 0;
 }

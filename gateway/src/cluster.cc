@@ -189,9 +189,9 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
   if (!client) return Error{client.error()};
   // Callbacks come from reactors, which are gone before the client is (main.cc).
   engine.peers().set_on_reach(
-      [told = client.value().get()](uint16_t number, const std::string& found, forward::Reach reach,
-                                    uint32_t silent_ms) {
-        told->peer_found(observed(number, found, reach, silent_ms));
+      [client = client.value().get()](uint16_t number, const std::string& found,
+                                      forward::Reach reach, uint32_t silent_ms) {
+        client->peer_found(observed(number, found, reach, silent_ms));
       });
   return std::move(client).value();
 }

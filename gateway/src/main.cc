@@ -18,8 +18,8 @@
 #include "admin/lun_report.h"
 #include "admin/server.h"
 #include "admin/session_report.h"
-#include "base/canary.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "base/service_manager.h"
 #include "cluster.h"
 #include "config/apply.h"
@@ -358,7 +358,7 @@ class Gateway {
 };
 
 int run(int argc, const char* const* argv) {
-  const char* lacking = canary();
+  const char* mutation = safety_mutation();
   const config::Invocation invocation = config::parse_flags(argc, argv);
   if (!invocation.flags) {
     std::FILE* out = invocation.exit_code == kFine ? stdout : stderr;
@@ -375,7 +375,7 @@ int run(int argc, const char* const* argv) {
   if (flags.command == Flags::Command::kCheck) {
     return std::printf("%s", config::summary(config.value()).c_str()) < 0 ? kFailed : kFine;
   }
-  if (*lacking != 0) std::fprintf(stderr, "canary %s: loses data\n", lacking);
+  if (*mutation != 0) std::fprintf(stderr, "safety mutation %s: loses data\n", mutation);
   harden(config->core_dumps);
   rbd::install();
   passthrough::install();

@@ -27,7 +27,7 @@ func start(t *testing.T, options cluster.Options) (*cluster.Cluster, context.Con
 	t.Helper()
 	options.Programs, _ = filepath.Abs("../../build/bin") // the working directory exists
 	if gateway := os.Getenv("SLUICE_GATEWAY"); gateway != "" {
-		options.Gateway = gateway // a safety mutation (gateway/src/base/canary.h)
+		options.Gateway = gateway // a safety mutation (gateway/src/base/safety_mutation.h)
 	}
 	options.Etcd = filepath.Join(filepath.Dir(options.Programs), "tools", "etcd")
 	for _, program := range []string{options.Etcd, filepath.Join(options.Programs, "sluice-controlplane")} {

@@ -75,7 +75,7 @@ var stream = []proof{
 	not("proto/sluice/v1/gateway_stream.proto ReservationState.result",
 		"UNSPECIFIED: could not be read, ask again", "a report: it says what a state without the value means"),
 	by("proto/sluice/v1/gateway_stream.proto Job.attempt", "0: a control plane of an earlier version asks",
-		"gateway JobDeskTest.AJobWithoutAnAttemptIsDoneEachTime"),
+		"gateway JobRunnerTest.AJobWithoutAnAttemptRunsEachTime"),
 	by("proto/sluice/v1/gateway_stream.proto ResizeImage.present_bytes", "0: not known",
 		"gateway JobsTest.WithoutARecordedSizeNoImageHasLostItsEnd"),
 	by("proto/sluice/v1/gateway_stream.proto DeleteImage.trash_seconds", "0: it is removed at once",

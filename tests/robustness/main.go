@@ -22,7 +22,7 @@ import (
 
 func main() {
 	e := experiment{}
-	var chosen *regexp.Regexp // canaries
+	var chosen *regexp.Regexp // mutations
 	var runs int
 	flag.StringVar(&e.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
@@ -38,8 +38,8 @@ func main() {
 	flag.IntVar(&runs, "runs", 1, "how many runs, each with the next seed")
 	flag.DurationVar(&e.resetWait, "reset-wait", time.Second, "how long hosts wait with a write's retry after a reset")
 	flag.StringVar(&e.out, "out", "build/robustness", "where the history of a run that fails goes")
-	flag.Func("canaries", "regular expression: the gateway given is a build of the preset `canary`, and each canary whose name matches must be "+
-		"found out; there are "+strings.Join(canaryNames(), ", "), func(text string) (err error) {
+	flag.Func("mutations", "regular expression: the gateway given is a build of the preset `mutation`, and each mutation whose name matches must be "+
+		"found out; there are "+strings.Join(mutationNames(), ", "), func(text string) (err error) {
 		chosen, err = regexp.Compile(text)
 		return err
 	})

@@ -15,7 +15,7 @@ constexpr auto kPeriod = std::chrono::seconds(1);
 constexpr auto kPatience = std::chrono::seconds(2);
 
 // Polls one unit and logs what changed.
-void look_at(const lun::Target& target, const lun::Target::LunEntry& entry) {
+void check_medium(const lun::Target& target, const lun::Target::LunEntry& entry) {
   const lun::MediumHealth before = entry.unit->medium_health();
   entry.unit->poll_health();
   const lun::MediumHealth after = entry.unit->medium_health();
@@ -44,7 +44,7 @@ struct HealthWatch::State {
     std::unique_lock lock(mutex);
     while (!changed.wait_for(lock, kPeriod, [this] { return stopping; })) {
       lock.unlock();
-      look_at_media(exports);
+      check_media(exports);
       lock.lock();
     }
     ended = true;
@@ -52,9 +52,9 @@ struct HealthWatch::State {
   }
 };
 
-void look_at_media(const lun::Exports& exports) {
+void check_media(const lun::Exports& exports) {
   for (const auto& target : exports.all()) {
-    for (const auto& entry : target->luns()) look_at(*target, entry);
+    for (const auto& entry : target->luns()) check_medium(*target, entry);
   }
 }
 

@@ -12,7 +12,7 @@
 namespace sluice::admin {
 
 // Checks every unit once; logs changes.
-void look_at_media(const lun::Exports& exports);
+void check_media(const lun::Exports& exports);
 
 class HealthWatch {
  public:

@@ -80,14 +80,14 @@ class Health : public testing::Test {
 };
 
 TEST_F(Health, AVanishedMediumIsNotReadyUntilItIsBack) {
-  look_at_media(exports_);
+  check_media(exports_);
   EXPECT_EQ(state(), "ready");
   medium_->present = false;
-  look_at_media(exports_);
-  look_at_media(exports_);
+  check_media(exports_);
+  check_media(exports_);
   EXPECT_EQ(state(), "not-ready");
   medium_->present = true;
-  look_at_media(exports_);
+  check_media(exports_);
   EXPECT_EQ(state(), "ready");
   log::stop();
   ASSERT_EQ(lines_.size(), 2u) << "changes are logged, states are not";
@@ -99,11 +99,11 @@ TEST_F(Health, AVanishedMediumIsNotReadyUntilItIsBack) {
 
 TEST_F(Health, AMisplacedMediumStaysReadyAndIsLoggedOnce) {
   medium_->elsewhere = "its file was replaced";
-  look_at_media(exports_);
-  look_at_media(exports_);
+  check_media(exports_);
+  check_media(exports_);
   EXPECT_EQ(state(), "ready");
   medium_->elsewhere.clear();
-  look_at_media(exports_);
+  check_media(exports_);
   log::stop();
   ASSERT_EQ(lines_.size(), 2u);
   EXPECT_NE(lines_[0].find("medium is misplaced"), std::string::npos) << lines_[0];

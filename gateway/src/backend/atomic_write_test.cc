@@ -6,7 +6,7 @@
 
 #include "backend/descriptor.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -28,10 +28,11 @@ TEST(AtomicWrites, NoneIsOfferedThatCouldNotBeKept) {
   EXPECT_EQ(choose_atomic_writes(4096, 1u << 20, 1, 512).bytes, 262144u);
 }
 
-// As if the kernel vouched for 16 KiB in one vector.
-class Vouched final : public Descriptor {
+// As if the kernel supported atomic writes of 16 KiB in one vector.
+class AtomicDescriptor final : public Descriptor {
  public:
-  static std::unique_ptr<Vouched> open(const std::string& path, uint32_t memory_alignment = 512) {
+  static std::unique_ptr<AtomicDescriptor> open(const std::string& path,
+                                                uint32_t memory_alignment = 512) {
     Setup setup;
     setup.fd = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     setup.size = 1 << 20;
@@ -41,7 +42,7 @@ class Vouched final : public Descriptor {
     EXPECT_EQ(ftruncate(setup.fd.get(), 1 << 20), 0);
     Spec spec;
     spec.path = path;
-    return std::unique_ptr<Vouched>(new Vouched(spec, std::move(setup)));
+    return std::unique_ptr<AtomicDescriptor>(new AtomicDescriptor(spec, std::move(setup)));
   }
   Result<Extent> allocation(uint64_t, uint64_t limit) const override { return Extent{limit, true}; }
   Result<void> resize(uint64_t) override { return Error{"fixed"}; }
@@ -51,7 +52,7 @@ class Vouched final : public Descriptor {
   using Descriptor::Descriptor;
 };
 
-class VouchedTest : public testing::Test {
+class AtomicDescriptorTest : public testing::Test {
  protected:
   // What the kernel would answer: this machine's may know no RWF_ATOMIC for this file.
   void answer(int32_t result) {
@@ -63,15 +64,15 @@ class VouchedTest : public testing::Test {
     return driver_.submit(Op::kWrite, offset, length, std::move(iov), flags);
   }
 
-  Place place_{"/var/tmp"};
-  std::unique_ptr<Vouched> backend_ = Vouched::open(place_.file("a.img"));
+  ScratchDirectory scratch_{"/var/tmp"};
+  std::unique_ptr<AtomicDescriptor> backend_ = AtomicDescriptor::open(scratch_.file("a.img"));
   Driver driver_{*backend_};
   alignas(4096) uint8_t memory_[2 * kUnit + 512] = {};
 };
 
 // As NVMe drives do. Up to Linux 6.17 pieces are refused that are no whole blocks.
-TEST_F(VouchedTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryMayBegin) {
-  backend_ = Vouched::open(place_.file("b.img"), 4);
+TEST_F(AtomicDescriptorTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryMayBegin) {
+  backend_ = AtomicDescriptor::open(scratch_.file("b.img"), 4);
   Driver driver(*backend_);
   driver.aio().answer_with([](const AioOp& op) { return static_cast<int32_t>(op.length); });
   // As it came over TCP: cut where a receive ended.
@@ -82,7 +83,7 @@ TEST_F(VouchedTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryMayBegin) 
   EXPECT_FALSE(driver.aio().records().back().aligned_512) << "whole blocks need no copy";
 }
 
-TEST_F(VouchedTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
+TEST_F(AtomicDescriptorTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
   answer(kUnit);
   EXPECT_EQ(write(kUnit, {{memory_, kUnit}}), kUnit);
   ASSERT_EQ(driver_.aio().records().size(), 1u);
@@ -90,13 +91,13 @@ TEST_F(VouchedTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
   EXPECT_EQ(driver_.aio().records()[0].length, kUnit);
 }
 
-TEST_F(VouchedTest, OtherWritesClaimNothing) {
+TEST_F(AtomicDescriptorTest, OtherWritesClaimNothing) {
   answer(kUnit);
   EXPECT_EQ(write(kUnit, {{memory_, kUnit}}, 0), kUnit);
   EXPECT_EQ(driver_.aio().records()[0].rw_flags, RWF_DSYNC);
 }
 
-TEST_F(VouchedTest, MorePiecesThanTheKernelTakesAreGatheredIntoOne) {
+TEST_F(AtomicDescriptorTest, MorePiecesThanTheKernelTakesAreGatheredIntoOne) {
   uint32_t pieces = 0;
   driver_.aio().answer_with([&](const AioOp& op) {
     pieces = op.iovcnt;
@@ -108,14 +109,14 @@ TEST_F(VouchedTest, MorePiecesThanTheKernelTakesAreGatheredIntoOne) {
   EXPECT_TRUE(driver_.aio().records()[1].aligned_512);
 }
 
-TEST_F(VouchedTest, OnlyTheVouchedSizeAndPlaceAreTaken) {
+TEST_F(AtomicDescriptorTest, OnlyTheSupportedSizeAndOffsetAreTaken) {
   EXPECT_EQ(write(0, {{memory_, kUnit / 2}}), -EINVAL);
   EXPECT_EQ(write(0, {{memory_, 2 * kUnit}}), -EINVAL);
   EXPECT_EQ(write(512, {{memory_, kUnit}}), -EINVAL);
   EXPECT_TRUE(driver_.aio().records().empty());
 }
 
-TEST_F(VouchedTest, ATornOrRefusedWriteIsAnErrorAndNotTriedWithoutThePromise) {
+TEST_F(AtomicDescriptorTest, ATornOrRefusedWriteIsAnErrorAndNotTriedWithoutThePromise) {
   answer(kUnit / 2);
   EXPECT_EQ(write(0, {{memory_, kUnit}}), -EIO);
   answer(-EOPNOTSUPP);

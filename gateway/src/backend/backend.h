@@ -45,7 +45,7 @@ enum class Op : uint8_t {
   // Moves no data; offset and length are ignored. 0: at some moment after the submission no other
   // gateway could own the data, so answers from memory are valid (DESIGN R2). -ESHUTDOWN: fenced.
   // Completes at once if a lock on this node proves it.
-  kVouch,
+  kCheckFence,
   // Only if Info::takes_cdbs: the device executes Io::cdb, which changes no data and returns at
   // most `length` bytes in iov; offset is ignored. Result: bytes, may be 0.
   kCdb,
@@ -69,7 +69,7 @@ struct Io {
   uint32_t iovcnt = 0;   // 1..IOV_MAX for kRead and kWrite, else 0
   iovec* iov = nullptr;  // sum of lengths == length for kRead and kWrite; not modified
   uint64_t offset = 0;   // bytes, multiple of the LUN's logical block size
-  uint64_t length = 0;   // bytes, > 0 except for kFlush and kVouch
+  uint64_t length = 0;   // bytes, > 0 except for kFlush and kCheckFence
   // >= 0: bytes transferred for kRead and kWrite, 0 for other ops. A transfer may be short, but it
   // is a positive number of whole logical blocks; the submitter continues from there. < 0: negative
   // errno; the content of the range is then undefined, old or new. -ENOSPC also means an exhausted
@@ -208,7 +208,7 @@ struct Spec {
   CephAccess ceph;  // rbd
   // rbd: after fencing, check() opens the image again with a new client. Off in a cluster: only the
   // control plane knows who owns the image then (DESIGN R4).
-  bool comes_back = true;
+  bool reopen_after_fence = true;
 };
 
 // Opens and locks the data (DESIGN R2): flock on the file description that does the I/O, O_EXCL for

@@ -27,10 +27,10 @@ Result<FileDescriptor> open_exclusively(const Spec& spec, dev_t device) {
   if (error == EBUSY) {
     return fail(spec.path, "is in use: " + describe_device_user(device, spec.path), "");
   }
-  std::string mend = "check the device";
-  if (error == EACCES || error == EPERM) mend = "give the gateway's user access to it";
-  if (error == EROFS) mend = "use read-only=on";
-  return fail(spec.path, "can't open: " + why(error), mend);
+  std::string remedy = "check the device";
+  if (error == EACCES || error == EPERM) remedy = "give the gateway's user access to it";
+  if (error == EROFS) remedy = "use read-only=on";
+  return fail(spec.path, "can't open: " + why(error), remedy);
 }
 
 Result<uint64_t> size_of(int fd, const std::string& path) {

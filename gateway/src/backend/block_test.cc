@@ -8,7 +8,7 @@
 
 #include "backend/spec.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -31,8 +31,8 @@ class BlockTest : public testing::Test {
     return opened ? std::move(*opened) : nullptr;
   }
 
-  Place place_{"/var/tmp"};
-  LoopDevice loop_{place_.file("backing.img"), kSize};
+  ScratchDirectory scratch_{"/var/tmp"};
+  LoopDevice loop_{scratch_.file("backing.img"), kSize};
 };
 
 TEST_F(BlockTest, WritesAreDurableWhileTheCacheIsOff) {
@@ -121,12 +121,12 @@ TEST_F(BlockTest, DiscardReachesTheDevice) {
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 1 << 20, 1)), 0);
   struct stat status;
-  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  ASSERT_EQ(stat(scratch_.file("backing.img").c_str(), &status), 0);
   ASSERT_EQ(driver.flush(), 0);
-  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  ASSERT_EQ(stat(scratch_.file("backing.img").c_str(), &status), 0);
   EXPECT_GE(status.st_blocks, (1 << 20) / 512);
   ASSERT_EQ(driver.discard(0, 1 << 20), 0);
-  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  ASSERT_EQ(stat(scratch_.file("backing.img").c_str(), &status), 0);
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
@@ -146,12 +146,12 @@ TEST_F(BlockTest, WhereTheRingCannotDiscardAThreadDoes) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kDiscard), 1u) << "asked for once";
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kExternal), 2u);
   struct stat status;
-  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  ASSERT_EQ(stat(scratch_.file("backing.img").c_str(), &status), 0);
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
 TEST_F(BlockTest, RefusalsSayWhatToDo) {
-  EXPECT_THAT(try_open("block:" + place_.file("backing.img")).error(), HasSubstr("use file:"));
+  EXPECT_THAT(try_open("block:" + scratch_.file("backing.img")).error(), HasSubstr("use file:"));
   EXPECT_THAT(try_open("file:" + loop_.path()).error(), HasSubstr("use block:"));
   EXPECT_THAT(try_open("block:/dev/there-is-no-such").error(), HasSubstr("existing"));
   EXPECT_THAT(try_open("block:" + loop_.path() + ",size=1GiB").error(), HasSubstr("8MiB"));
@@ -159,7 +159,7 @@ TEST_F(BlockTest, RefusalsSayWhatToDo) {
 }
 
 TEST_F(BlockTest, ALunOfSmallBlocksOnADeviceOfLargeOnesIsRefused) {
-  LoopDevice large(place_.file("large.img"), kSize, 4096);
+  LoopDevice large(scratch_.file("large.img"), kSize, 4096);
   if (!large.skip_reason().empty()) GTEST_SKIP() << large.skip_reason();
   EXPECT_THAT(try_open("block:" + large.path()).error(), HasSubstr("block-size=4096"));
   EXPECT_TRUE(try_open("block:" + large.path() + ",block-size=4096").ok());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend/conformance.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -20,10 +20,10 @@ std::unique_ptr<Subject> in_memory(const std::string& kind, uint32_t block_size)
 }
 
 struct FileSubject : Subject {
-  FileSubject(const std::string& parent, bool direct) : place(parent) {
-    skip_reason = place.skip_reason();
+  FileSubject(const std::string& parent, bool direct) : scratch(parent) {
+    skip_reason = scratch.skip_reason();
     spec.kind = "file";
-    spec.path = place.file("disk.img");
+    spec.path = scratch.file("disk.img");
     spec.size = kSubjectSize;
     spec.direct = direct;
     locked = true;
@@ -32,32 +32,33 @@ struct FileSubject : Subject {
     auto opened = open(spec);
     if (!opened) skip_reason = opened.error();
   }
-  Place place;
+  ScratchDirectory scratch;
 };
 
 struct BlockSubject : Subject {
-  BlockSubject() : place("/var/tmp"), loop(place.file("backing.img"), kSubjectSize) {
-    skip_reason = place.skip_reason().empty() ? loop.skip_reason() : place.skip_reason();
+  BlockSubject() : scratch("/var/tmp"), loop(scratch.file("backing.img"), kSubjectSize) {
+    skip_reason = scratch.skip_reason().empty() ? loop.skip_reason() : scratch.skip_reason();
     spec.kind = "block";
     spec.path = loop.path();
     locked = true;
     grows = false;
   }
-  Place place;
+  ScratchDirectory scratch;
   LoopDevice loop;
 };
 
 std::unique_ptr<Subject> on_disk(bool direct, bool write_cache) {
   auto subject = std::make_unique<FileSubject>("/var/tmp", direct);
   subject->spec.write_cache = write_cache;
-  if (Place::on_tmpfs("/var/tmp")) subject->skip_reason = "/var/tmp is on tmpfs, not on a disk";
+  if (ScratchDirectory::on_tmpfs("/var/tmp"))
+    subject->skip_reason = "/var/tmp is on tmpfs, not on a disk";
   return subject;
 }
 
 std::unique_ptr<Subject> on_tmpfs(bool direct) {
   auto subject = std::make_unique<FileSubject>("/dev/shm", direct);
   subject->lends = true;
-  if (!Place::on_tmpfs("/dev/shm")) subject->skip_reason = "/dev/shm is no tmpfs";
+  if (!ScratchDirectory::on_tmpfs("/dev/shm")) subject->skip_reason = "/dev/shm is no tmpfs";
   return subject;
 }
 

@@ -71,10 +71,10 @@ TEST_P(Conformance, AMegabyteOfUnalignedMemoryTransfers) {
   ASSERT_EQ(driver_->read(0, length), expected(data));
 }
 
-TEST_P(Conformance, WhoHasTheDataVouchesForIt) {
-  EXPECT_EQ(driver_->submit(Op::kVouch, 0, 0), 0);
+TEST_P(Conformance, TheHolderOfTheDataPassesTheFenceCheck) {
+  EXPECT_EQ(driver_->submit(Op::kCheckFence, 0, 0), 0);
   ASSERT_NO_FATAL_FAILURE(reopen([](Spec& spec) { spec.read_only = true; }));
-  EXPECT_EQ(driver_->submit(Op::kVouch, 0, 0), 0);
+  EXPECT_EQ(driver_->submit(Op::kCheckFence, 0, 0), 0);
   for (const auto& record : driver_->aio().records()) {
     EXPECT_EQ(record.kind, AioOp::Kind::kExternal) << "asks its kernel";
   }

@@ -93,9 +93,9 @@ bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;
   io.priv.seen = losses_.load(std::memory_order_acquire);
-  if (io.op == Op::kFlush || io.op == Op::kVouch) {
+  if (io.op == Op::kFlush || io.op == Op::kCheckFence) {
     io.result = 0;
-    if (io.op == Op::kVouch) return true;
+    if (io.op == Op::kCheckFence) return true;
     if (!ephemeral_ && !info_.read_only) return sync(io, 0);
     judge(io);
     return true;

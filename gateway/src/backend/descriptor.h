@@ -84,7 +84,7 @@ class Descriptor : public Backend {
   uint64_t base() const { return base_; }
   TruncationSentinel* sentinel() const { return sentinel_.get(); }
   // Whether the medium is shorter than its LUN, or ever was; queries the kernel for its size. From
-  // then on every request except kVouch fails with -EIO until the data is opened again.
+  // then on every request except kCheckFence fails with -EIO until the data is opened again.
   bool is_cut_short();
   void set_size(uint64_t bytes) { size_.store(bytes, std::memory_order_release); }
   void refuse(RangeMethod method) {

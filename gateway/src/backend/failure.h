@@ -8,8 +8,8 @@
 
 namespace sluice::backend {
 
-inline Error fail(const std::string& path, const std::string& what, const std::string& mend) {
-  return Error{path + ": " + what + (mend.empty() ? "" : "; " + mend)};
+inline Error fail(const std::string& path, const std::string& what, const std::string& remedy) {
+  return Error{path + ": " + what + (remedy.empty() ? "" : "; " + remedy)};
 }
 
 inline std::string why(int error) { return std::strerror(error); }

@@ -183,8 +183,8 @@ Faulty::Verdict Faulty::judge(const Io& io) {
 }
 
 bool Faulty::submit(Io& io, Aio& aio) {
-  // Faults of kVouch and kCdb are not part of the plan.
-  if (io.op == Op::kVouch || io.op == Op::kCdb) return inner_->submit(io, aio);
+  // Faults of kCheckFence and kCdb are not part of the plan.
+  if (io.op == Op::kCheckFence || io.op == Op::kCdb) return inner_->submit(io, aio);
   // Passes on invalid requests unchanged: half of one might be valid.
   if (io.op != Op::kFlush && !within(io.offset, io.length, size_bytes())) {
     return inner_->submit(io, aio);

@@ -22,7 +22,7 @@
 namespace sluice::backend {
 namespace {
 
-std::string mend_open(int error, const Spec& spec) {
+std::string open_remedy(int error, const Spec& spec) {
   switch (error) {
     case ENOENT:
       return spec.create && !spec.read_only ? "create its directory first"
@@ -48,7 +48,7 @@ Result<FileDescriptor> open_existing(const Spec& spec, int flags) {
   }
   FileDescriptor fd(::open(spec.path.c_str(), flags));
   if (!fd.valid() && errno != ENOENT) {
-    return fail(spec.path, "can't open: " + why(errno), mend_open(errno, spec));
+    return fail(spec.path, "can't open: " + why(errno), open_remedy(errno, spec));
   }
   return fd;
 }
@@ -69,12 +69,12 @@ Result<FileDescriptor> open_or_create(const Spec& spec) {
   Result<FileDescriptor> existing = open_existing(spec, flags);
   if (!existing || existing->valid()) return existing;
   if (!spec.create || spec.read_only) {
-    return fail(spec.path, "doesn't exist", mend_open(ENOENT, spec));
+    return fail(spec.path, "doesn't exist", open_remedy(ENOENT, spec));
   }
   if (spec.size == 0) return fail(spec.path, "doesn't exist", "say size= to create it");
   FileDescriptor fd(::open(spec.path.c_str(), flags | O_CREAT, 0600));
   if (!fd.valid()) {
-    return fail(spec.path, "can't create: " + why(errno), mend_open(errno, spec));
+    return fail(spec.path, "can't create: " + why(errno), open_remedy(errno, spec));
   }
   Result<void> synced = sync_directory(spec.path);
   if (!synced) return Error{synced.error()};
@@ -211,7 +211,7 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   }
   // Mapping a hole of a tmpfs file allocates it, which a read-only file can't undo.
   if (!spec.read_only || !setup.ephemeral) {
-    setup.sentinel = TruncationSentinel::place(fd->get(), *size);
+    setup.sentinel = TruncationSentinel::create(fd->get(), *size);
   }
   if (Result<BlockQueue> queue = read_block_queue(status.st_dev)) {
     setup.info.rotational = queue->rotational;

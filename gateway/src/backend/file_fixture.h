@@ -14,7 +14,7 @@
 #include "backend/file.h"
 #include "backend/spec.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 
@@ -22,7 +22,8 @@ class FileTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!disk_.skip_reason().empty()) GTEST_SKIP() << disk_.skip_reason();
-    if (Place::on_tmpfs("/var/tmp")) GTEST_SKIP() << "/var/tmp is on tmpfs, not on a disk";
+    if (ScratchDirectory::on_tmpfs("/var/tmp"))
+      GTEST_SKIP() << "/var/tmp is on tmpfs, not on a disk";
   }
   std::string text(const std::string& options) const {
     return "file:" + disk_.file("a.img") + ",size=4MiB" + options;
@@ -52,7 +53,7 @@ class FileTest : public testing::Test {
            (map->fm_extents[0].fe_flags & FIEMAP_EXTENT_DELALLOC) != 0;
   }
 
-  Place disk_{"/var/tmp"};
+  ScratchDirectory disk_{"/var/tmp"};
 };
 
 }  // namespace sluice::backend

@@ -12,7 +12,7 @@
 #include "backend/file_fixture.h"
 #include "backend/spec.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -168,8 +168,8 @@ TEST_F(FileTest, CachedReadsCompleteAtOnce) {
 }
 
 TEST_F(FileTest, TmpfsNeverNeedsTheRingNorASync) {
-  Place tmpfs("/dev/shm");
-  if (!Place::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  ScratchDirectory tmpfs("/dev/shm");
+  if (!ScratchDirectory::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
   auto backend = open_text("file:" + tmpfs.file("a.img") + ",size=4MiB");
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 65536, 1), kIoFua), 0);
@@ -180,7 +180,7 @@ TEST_F(FileTest, TmpfsNeverNeedsTheRingNorASync) {
 }
 
 TEST_F(FileTest, AFullFilesystemAnswersNoSpace) {
-  Place tmpfs("/dev/shm");
+  ScratchDirectory tmpfs("/dev/shm");
   TinyFilesystem tiny(tmpfs.directory(), "256k");
   if (!tiny.skip_reason().empty()) GTEST_SKIP() << tiny.skip_reason();
   auto backend = open_text("file:" + tmpfs.file("a.img") + ",size=4MiB");

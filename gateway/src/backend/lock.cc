@@ -16,7 +16,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::backend {
 namespace {
@@ -82,7 +82,9 @@ std::string process_with_device_open(dev_t device) {
 }  // namespace
 
 Result<void> lock_file(int fd, const std::string& path, bool shared) {
-  if (lacks(Guard::kLock) || lacks(Guard::kFence) || lacks(Guard::kOneOwner)) return {};
+  if (mutation_disables(Guard::kLock) || mutation_disables(Guard::kFence) ||
+      mutation_disables(Guard::kOneOwner))
+    return {};
   if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return {};
   const int error = errno;
   struct stat status = {};

@@ -12,7 +12,7 @@
 
 #include "backend/spec.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -23,7 +23,7 @@ constexpr uint64_t kPage = 4096;
 class MappedWindowTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!Place::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+    if (!ScratchDirectory::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
     reopen("");
   }
   void reopen(const std::string& options) {
@@ -32,7 +32,7 @@ class MappedWindowTest : public testing::Test {
     ASSERT_TRUE(opened.ok()) << opened.error();
     backend_ = std::move(*opened);
   }
-  std::string path() const { return place_.file("a.img"); }
+  std::string path() const { return scratch_.file("a.img"); }
   // What someone else does to the file.
   void truncate(uint64_t size) const {
     ASSERT_EQ(::truncate(path().c_str(), static_cast<off_t>(size)), 0);
@@ -54,7 +54,7 @@ class MappedWindowTest : public testing::Test {
     return driver.submit(Op::kRead, offset, kPage, {{data.data(), data.size()}});
   }
 
-  Place place_{"/dev/shm"};
+  ScratchDirectory scratch_{"/dev/shm"};
   std::unique_ptr<Backend> backend_;
 };
 
@@ -206,7 +206,7 @@ TEST_F(MappedWindowTest, GrowingBeyondTheMappingWorksThroughTheDescriptor) {
 
 TEST_F(MappedWindowTest, AHolePunchedBySomeoneElseInAFullFilesystemIsNoSpaceNotACrash) {
   backend_.reset();
-  TinyFilesystem tiny(place_.directory(), "256k");
+  TinyFilesystem tiny(scratch_.directory(), "256k");
   if (!tiny.skip_reason().empty()) GTEST_SKIP() << tiny.skip_reason();
   ASSERT_NO_FATAL_FAILURE(reopen(""));
   Driver driver(*backend_);

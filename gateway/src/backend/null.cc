@@ -19,7 +19,7 @@ Null::Null(const Spec& spec) : size_(spec.size), write_cache_(spec.write_cache) 
 
 bool Null::submit(Io& io, Aio&) {
   io.result = 0;
-  if (io.op == Op::kFlush || io.op == Op::kVouch) return true;
+  if (io.op == Op::kFlush || io.op == Op::kCheckFence) return true;
   if (io.length == 0 || !within(io.offset, io.length, size_bytes())) {
     io.result = -EINVAL;
   } else if (io.op == Op::kRead) {

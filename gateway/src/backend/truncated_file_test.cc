@@ -7,7 +7,7 @@
 
 #include "backend/file_fixture.h"
 #include "backend/test_driver.h"
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::backend {
 namespace {
@@ -27,7 +27,8 @@ class TruncatedFileTest : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     const bool on_tmpfs = std::string(GetParam().directory) == "/dev/shm";
-    if (Place::on_tmpfs(GetParam().directory) != on_tmpfs) GTEST_SKIP() << "no such file system";
+    if (ScratchDirectory::on_tmpfs(GetParam().directory) != on_tmpfs)
+      GTEST_SKIP() << "no such file system";
     open_file();
     ASSERT_EQ(Driver(*backend_).write(0, pattern(0, kSize, 1)), 0);
   }
@@ -37,7 +38,7 @@ class TruncatedFileTest : public testing::TestWithParam<Kind> {
     ASSERT_TRUE(opened.ok()) << opened.error();
     backend_ = std::move(*opened);
   }
-  std::string path() const { return place_.file("a.img"); }
+  std::string path() const { return scratch_.file("a.img"); }
   void truncate(uint64_t bytes) const {
     ASSERT_EQ(::truncate(path().c_str(), static_cast<off_t>(bytes)), 0);
   }
@@ -58,7 +59,7 @@ class TruncatedFileTest : public testing::TestWithParam<Kind> {
     EXPECT_THAT(backend_->check().error(), HasSubstr("cut short"));
   }
 
-  Place place_{GetParam().directory};
+  ScratchDirectory scratch_{GetParam().directory};
   std::unique_ptr<Backend> backend_;
 };
 

@@ -52,7 +52,7 @@ uint8_t* map_marked(int fd, uint64_t size) {
 
 }  // namespace
 
-std::unique_ptr<TruncationSentinel> TruncationSentinel::place(int fd, uint64_t size) {
+std::unique_ptr<TruncationSentinel> TruncationSentinel::create(int fd, uint64_t size) {
   install_copy_guard();
   uint8_t* page = map_marked(fd, size);
   if (!page) return nullptr;

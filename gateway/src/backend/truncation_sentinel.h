@@ -19,12 +19,12 @@ namespace sluice::backend {
 class TruncationSentinel {
  public:
   // For a file of `size` bytes, > 0. nullptr: the file can't be mapped, or is shorter.
-  static std::unique_ptr<TruncationSentinel> place(int fd, uint64_t size);
+  static std::unique_ptr<TruncationSentinel> create(int fd, uint64_t size);
   ~TruncationSentinel();
   TruncationSentinel(const TruncationSentinel&) = delete;
   TruncationSentinel& operator=(const TruncationSentinel&) = delete;
 
-  // False: the file was shorter than its size at some moment since place() or move().
+  // False: the file was shorter than its size at some moment since create() or move().
   bool intact() const;
   // Whether a range that ends at byte `end` reaches into the last page.
   bool reaches_last_page(uint64_t end) const {

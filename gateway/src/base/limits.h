@@ -87,7 +87,7 @@ static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
-static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two looks");
+static_assert(2 * kTick < kWatchdogLook, "an idle reactor iterates between two checks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- data segments as they are received (R14)
@@ -135,10 +135,10 @@ inline constexpr size_t kSessionMemory = size_t{64} << 20;
 inline constexpr size_t kReceiveReserve = 8;  // 1/8
 inline constexpr size_t kFirstWriteReserve = 4;
 // After this time without memory the oldest first transfer is admitted before all others, for
-// kMemoryTurn (prevents starvation).
+// kMemorySlice (prevents starvation).
 inline constexpr Nanos kMemoryPatience = 2 * kSecond;
-inline constexpr Nanos kMemoryTurn = 500 * kMillisecond;
-static_assert(kMemoryTurn > 4 * kTick, "it asks at each tick");
+inline constexpr Nanos kMemorySlice = 500 * kMillisecond;
+static_assert(kMemorySlice > 4 * kTick, "it asks at each tick");
 // A unit may hold this many times the free memory of unsolicited data; beyond it: TASK SET FULL.
 // For a LUN, this many times the free budget of its session may be requested.
 inline constexpr size_t kUnaskedShare = 3;
@@ -169,7 +169,7 @@ inline constexpr unsigned kMaxLuns = 4096;              // per target (LUN 0..16
 inline constexpr unsigned kMaxFollowingResets = kMaxLuns;
 inline constexpr unsigned kMaxRegistrations = 4096;  // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
-    64;  // waiting for their turn, per unit; then BUSY
+    64;  // waiting to change reservations, per unit; then BUSY
 inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway
 // After this time a ReservationStore reports an unknown outcome. A host's timeout for PERSISTENT
 // RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a query of its outcome, and one command

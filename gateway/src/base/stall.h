@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/canary.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 
 namespace sluice {
 
@@ -18,7 +18,7 @@ class StallGuard {
   explicit StallGuard(Nanos now) : previous_(now), current_(now) {}
 
   // An iteration begins. True: late, see below.
-  bool begin_turn(Nanos now) {
+  bool begin_iteration(Nanos now) {
     previous_ = current_;
     current_ = now;
     return late(now);
@@ -26,7 +26,7 @@ class StallGuard {
   // Whether input of this iteration may be older than limits::kStallLimit: its host may have
   // repeated the command on another path.
   bool late(Nanos now) const {
-    if (lacks(Guard::kStall)) return false;
+    if (mutation_disables(Guard::kStall)) return false;
     return now - previous_ > limits::kStallLimit;
   }
   Nanos behind(Nanos now) const { return now - previous_; }
@@ -41,25 +41,25 @@ class StallGuard {
 // The watchdog's check of one reactor, which iterates at least every limits::kTick.
 class PulseCheck {
  public:
-  // True: `turns` has not changed for limits::kWatchdogLimit. Only time while the watchdog was
+  // True: `iterations` has not changed for limits::kWatchdogLimit. Only time while the watchdog was
   // running counts. If the whole process was stopped (SIGSTOP, a paused machine), the reactor
   // handles that itself, with StallGuard.
-  bool stopped(Nanos now, uint64_t turns) {
+  bool stopped(Nanos now, uint64_t iterations) {
     const Nanos span = now - last_look_;
     last_look_ = now;
-    if (turns != turns_) {
-      turns_ = turns;
+    if (iterations != iterations_) {
+      iterations_ = iterations;
       still_ = 0;
       return false;
     }
     still_ += std::min(span, 2 * limits::kWatchdogLook);
-    return still_ >= limits::kWatchdogLimit && !lacks(Guard::kWatchdog);
+    return still_ >= limits::kWatchdogLimit && !mutation_disables(Guard::kWatchdog);
   }
 
  private:
   Nanos last_look_ = 0;
   Nanos still_ = -2 * limits::kWatchdogLook;  // the first check has no predecessor
-  uint64_t turns_ = 0;
+  uint64_t iterations_ = 0;
 };
 
 }  // namespace sluice

@@ -11,60 +11,60 @@ using limits::kWatchdogLook;
 
 constexpr Nanos kStart = 1000 * kSecond;
 
-TEST(StallGuard, LeavesAReactorAloneThatTurns) {
+TEST(StallGuard, AcceptsAReactorThatIterates) {
   StallGuard guard(kStart);
   Nanos now = kStart;
   for (int i = 0; i < 100; ++i) {
     now += limits::kTick;
-    EXPECT_FALSE(guard.begin_turn(now));
+    EXPECT_FALSE(guard.begin_iteration(now));
     EXPECT_FALSE(guard.late(now + limits::kTick));
   }
 }
 
-TEST(StallGuard, ATurnThatComesAfterTheLimitIsLate) {
+TEST(StallGuard, AnIterationThatBeginsAfterTheLimitIsLate) {
   StallGuard guard(kStart);
-  EXPECT_FALSE(guard.begin_turn(kStart + kStallLimit));
+  EXPECT_FALSE(guard.begin_iteration(kStart + kStallLimit));
   StallGuard other(kStart);
-  EXPECT_TRUE(other.begin_turn(kStart + kStallLimit + 1));
+  EXPECT_TRUE(other.begin_iteration(kStart + kStallLimit + 1));
 }
 
-TEST(StallGuard, ATurnThatTakesTooLongIsLateBeforeItHandsOver) {
+TEST(StallGuard, AnIterationThatTakesTooLongIsLateBeforeItHandsOver) {
   StallGuard guard(kStart);
-  ASSERT_FALSE(guard.begin_turn(kStart + limits::kTick));
+  ASSERT_FALSE(guard.begin_iteration(kStart + limits::kTick));
   EXPECT_FALSE(guard.late(kStart + kStallLimit));
   EXPECT_TRUE(guard.late(kStart + kStallLimit + 1));
 }
 
-// What came just after a slow turn began to look waited for all of it.
-TEST(StallGuard, TwoSlowTurnsAddUp) {
+// What came just after a slow iteration began to poll waited for all of it.
+TEST(StallGuard, TwoSlowIterationsAddUp) {
   StallGuard guard(kStart);
-  ASSERT_FALSE(guard.begin_turn(kStart));
+  ASSERT_FALSE(guard.begin_iteration(kStart));
   const Nanos second = kStart + kStallLimit * 2 / 3;
-  ASSERT_FALSE(guard.begin_turn(second));
+  ASSERT_FALSE(guard.begin_iteration(second));
   EXPECT_TRUE(guard.late(second + kStallLimit * 2 / 3));
 }
 
 TEST(StallGuard, IsContentOnceAllThatWasOldIsGone) {
   StallGuard guard(kStart);
   const Nanos woke = kStart + 60 * kSecond;
-  ASSERT_TRUE(guard.begin_turn(woke));
+  ASSERT_TRUE(guard.begin_iteration(woke));
   EXPECT_EQ(guard.behind(woke), 60 * kSecond);
   guard.start_over(woke);
   EXPECT_FALSE(guard.late(woke));
-  EXPECT_FALSE(guard.begin_turn(woke + limits::kTick));
-  EXPECT_FALSE(guard.begin_turn(woke + 2 * limits::kTick));
+  EXPECT_FALSE(guard.begin_iteration(woke + limits::kTick));
+  EXPECT_FALSE(guard.begin_iteration(woke + 2 * limits::kTick));
 }
 
 // Checks every kWatchdogLook until the check reports the reactor as stopped; it does not iterate.
 // Returns how long that took, or 0 if it was never reported.
-Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t turns, Nanos span) {
+Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t iterations, Nanos span) {
   for (Nanos now = from; now <= from + span; now += kWatchdogLook) {
-    if (check->stopped(now, turns)) return now - from;
+    if (check->stopped(now, iterations)) return now - from;
   }
   return 0;
 }
 
-TEST(PulseCheck, IsContentWithAReactorThatTurns) {
+TEST(PulseCheck, AcceptsAReactorThatIterates) {
   PulseCheck check;
   for (uint64_t i = 0; i < 100; ++i) {
     EXPECT_FALSE(check.stopped(kStart + static_cast<Nanos>(i) * kWatchdogLook, i));
@@ -78,7 +78,7 @@ TEST(PulseCheck, GivesUpOnAReactorThatStopped) {
   EXPECT_EQ(looks_until_stopped(&check, kStart, 7, 60 * kSecond), kWatchdogLimit);
 }
 
-TEST(PulseCheck, GivesUpOnAReactorThatNeverTurned) {
+TEST(PulseCheck, ReportsAReactorThatNeverIterated) {
   PulseCheck check;
   EXPECT_EQ(looks_until_stopped(&check, kStart, 0, 60 * kSecond), kWatchdogLimit);
 }

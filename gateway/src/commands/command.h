@@ -119,7 +119,7 @@ struct Command {
     kHeld,  // waits for an owner of its unit, or for bandwidth (nexus/command_routing.h)
     kBlocked,
     kWaitingForRange,
-    kWaitingForTurn,    // waits to change reservations; commands/reservations/reservation_turns.h
+    kWaitingForChange,  // waits to change reservations; commands/reservations/reservation_queue.h
     kForwarded,         // passed to `link`
     kForwardedAborted,  // ... which was notified of its abort
     kRunning

@@ -109,7 +109,7 @@ bool passes_protection(Command& command) {
   return !command.itl->read_only || passes_as_reader(command);
 }
 
-bool still_passes_slowly(Unit& unit, Command& command) {
+bool recheck_admission(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return false;
   CommandContext& itl = *command.itl;
   const uint64_t word = refresh_rights(unit, itl, unit.gate_word());
@@ -133,10 +133,10 @@ bool still_passes_slowly(Unit& unit, Command& command) {
 
 // SAM-5 §5.3.3 permits a unit attention before RESERVATION CONFLICT, and RESERVATION CONFLICT
 // before every other CHECK CONDITION.
-bool passes_gate_slowly(Unit& unit, Command& command) {
+bool check_admission(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return false;
   if (!passes_attention(unit, command)) return false;
-  return still_passes_slowly(unit, command);
+  return recheck_admission(unit, command);
 }
 
 void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense) {

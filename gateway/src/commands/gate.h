@@ -17,28 +17,28 @@ namespace sluice::lun {
 // later on that reactor sees the new word, because the post made it visible.
 
 // The slow path. False: the command was answered.
-bool passes_gate_slowly(Unit& unit, Command& command);
+bool check_admission(Unit& unit, Command& command);
 
 // `word`: Unit::gate_word(), loaded after the command entered the task set.
-inline bool passes_gate(Unit& unit, Command& command, uint64_t word) {
+inline bool is_admitted(Unit& unit, Command& command, uint64_t word) {
   const CommandContext& itl = *command.itl;
   if (word == itl.open_gate && !itl.attention.load(std::memory_order_acquire) && !itl.read_only)
       [[likely]] {
     return true;
   }
-  return passes_gate_slowly(unit, command);
+  return check_admission(unit, command);
 }
 
-// Repeats the check before a command runs that had to wait for data, its turn or a range: a
+// Repeats the check before a command runs that had to wait for data, its change or a range: a
 // reservation may have been established or the medium lost meanwhile. Unit attentions are not
 // checked; they are for commands that enter the task set later. False: it was answered.
-bool still_passes_slowly(Unit& unit, Command& command);
+bool recheck_admission(Unit& unit, Command& command);
 
-inline bool still_passes(Unit& unit, Command& command, uint64_t word) {
+inline bool is_still_admitted(Unit& unit, Command& command, uint64_t word) {
   const CommandContext& itl = *command.itl;
   if (word == itl.open_gate && !itl.removed && !itl.read_only) [[likely]]
     return true;
-  return still_passes_slowly(unit, command);
+  return recheck_admission(unit, command);
 }
 
 // Reports a pending unit attention instead of running the command. False: it did. command.info may

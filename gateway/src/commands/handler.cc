@@ -26,7 +26,7 @@ void drop_data_in(Command& command) {
 
 void count(Unit& unit, Command& command) {
   const ReactorContext& context = command.nexus->reactor_context();
-  UnitStatistics::Lane& counters = unit.statistics().lane(context.reactor);
+  UnitStatistics::Shard& counters = unit.statistics().shard(context.reactor);
   const Activity activity = command.info ? activity_of(command.info->operation) : Activity::kOther;
   context.latencies->add(command.itl->loan(), counters.complete(activity), command.arrived,
                          *context.now);
@@ -40,7 +40,7 @@ void end_as_aborted(Unit& unit, Command& command) {
   drop_data_in(command);
   command.sense_size = 0;
   command.status = command.task_aborted_status ? Status::kTaskAborted : Status::kGood;
-  unit.statistics().lane(command.nexus->reactor_context().reactor).fail(Failure::kAborted);
+  unit.statistics().shard(command.nexus->reactor_context().reactor).fail(Failure::kAborted);
 }
 
 // The end of every command. What complete() frees is not touched after it.
@@ -111,7 +111,7 @@ Failure failure_of(Status status, ByteView sense) {
 
 void count_failure(Command& command, Failure failure) {
   if (!command.itl) return;
-  command.itl->unit().statistics().lane(command.nexus->reactor_context().reactor).fail(failure);
+  command.itl->unit().statistics().shard(command.nexus->reactor_context().reactor).fail(failure);
 }
 
 // Logs the answer of the medium's own device if it reports a failure of the medium.
@@ -135,7 +135,7 @@ void log_answer(const Command& command, const backend::Io::Answer& answer) {
 Sense sense_of_errno(int error, backend::Op op) {
   switch (error) {
     case EIO:  // UNRECOVERED READ ERROR, WRITE ERROR
-      if (op == backend::Op::kVouch) break;
+      if (op == backend::Op::kCheckFence) break;
       return Sense::make(SenseKey::kMediumError, op == backend::Op::kRead ? 0x11 : 0x0c, 0x00);
     case ENOSPC:
     case EDQUOT:  // SPACE ALLOCATION FAILED WRITE PROTECT

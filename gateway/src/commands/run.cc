@@ -1,6 +1,6 @@
 #include "commands/run.h"
 
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 #include "commands/gate.h"
 #include "unit/ranges/range_table.h"
 
@@ -21,13 +21,13 @@ void on_grant(RangeHold& hold) {
   Unit& unit = command.itl->unit();
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
-  if ((word & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) [[unlikely]] {
+  if ((word & (Unit::kNotOwner | Unit::kDraining)) == Unit::kNotOwner) [[unlikely]] {
     // Fenced. A forwarder asks the next owner, because no part of the command was submitted.
     if (command.epoch != 0 && !command.submitted) return finish_not_owner(command);
     command.aborted = true;  // its nexus is about to be dropped (DESIGN R4)
     return finish_aborted(command);
   }
-  if (!still_passes(unit, command, word) || !is_fresh(command)) return;
+  if (!is_still_admitted(unit, command, word) || !is_fresh(command)) return;
   warn_of_change(unit, command);
   command.after_hold(unit, command);
 }
@@ -74,7 +74,7 @@ bool is_fresh_slowly(Command& command) {
 }
 
 void stay_in_range(Command& command) {
-  if (!lacks(Guard::kRange) || command.hold.state == RangeHold::State::kIdle) return;
+  if (!mutation_disables(Guard::kRange) || command.hold.state == RangeHold::State::kIdle) return;
   const ReactorContext& context = command.nexus->reactor_context();
   command.itl->unit().ranges().cancel(context.reactor, command.hold, context.reactors);
 }

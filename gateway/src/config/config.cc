@@ -7,9 +7,9 @@ namespace {
 
 auto fields(const backend::Spec& spec) {
   const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
-               comes_back] = spec;
+               reopen_after_fence] = spec;
   return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
-                  comes_back);
+                  reopen_after_fence);
 }
 
 auto fields(const iscsi::Offer& offer) {

@@ -17,7 +17,7 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
   std::swap(now_, next);
   if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET)) show_hosts();
   for (const Action& action : actions) run(action);
-  if (changes(wire::OBJECT_KIND_PEER) && around_.peers) tell_peers();
+  if (changes(wire::OBJECT_KIND_PEER) && around_.peers) update_peers();
   // A refused object may have lacked one that this update brought.
   std::vector<Key> again;
   for (const auto& [key, reason] : refused_) {
@@ -95,7 +95,7 @@ Result<void> Applier::put_settings(const wire::DesiredSettings& settings) {
   return around_.settings(settings);
 }
 
-void Applier::tell_peers() {
+void Applier::update_peers() {
   std::vector<wire::DesiredPeer> peers;
   for (const ObjectPtr& object : *now_.objects) {
     if (object->has_peer()) peers.push_back(object->peer());

@@ -3,7 +3,7 @@
 // retries the refused objects.
 //
 // Threads: the control thread only. No function waits for a disk or another process; volumes do
-// that on their own lanes (volumes.h).
+// that on their own strands (volumes.h).
 #pragma once
 
 #include <functional>
@@ -73,7 +73,7 @@ class Applier {
   void show_hosts();
   void remove_target(const std::string& iqn);
   void show_portals();
-  void tell_peers();
+  void update_peers();
 
   const Surroundings around_;
   Volumes& volumes_;

@@ -10,9 +10,9 @@
 #include "control/client_commits.h"
 #include "control/desired_file.h"
 #include "control/desired_saver.h"
-#include "control/job_desk.h"
+#include "control/job_runner.h"
 #include "control/lun_numbers.h"
-#include "control/pool_looks.h"
+#include "control/pool_prober.h"
 #include "control/sessions.h"
 #include "control/stream_hello.h"
 #include "control/volume_load.h"
@@ -21,7 +21,7 @@ namespace sluice::control {
 namespace {
 
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr const char* kControl = "control";  // lane that applies the desired state
+constexpr const char* kControl = "control";  // strand that applies the desired state
 constexpr const char* kSessions = "sessions";
 
 std::string system_of(const Snapshot& state) {
@@ -49,15 +49,15 @@ class ClientImpl final : public Client {
         file_(setup_.state_directory, setup_.gateway),
         numbers_(setup_.state_directory),
         self_(this_process(setup_.incarnation, {})),
-        turns_(limits::kControlThreads),
+        executor_(limits::kControlThreads),
         commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),
         store_(std::make_shared<StreamReservations>(StreamReservations::Setup{
             .request = [this](wire::ConnectRequest m) { return stream_->request(std::move(m)); },
             .fenced = [this](const std::string& volume) { volumes_.fenced(volume); },
-            .turns = turns_})),
+            .executor = executor_})),
         units_(setup_.units(store_)),
         volumes_({.units = *units_,
-                  .turns = turns_,
+                  .executor = executor_,
                   .reservations = *store_,
                   .report =
                       [this](const wire::VolumeObserved& observed) {
@@ -70,20 +70,20 @@ class ClientImpl final : public Client {
                   .nearly_full = setup_.nearly_full,
                   .device_records = setup_.device_records}),
         jobs_({.volumes = volumes_,
-               .turns = turns_,
+               .executor = executor_,
                .reactors = setup_.around.reactors,
-               .tell =
+               .report =
                    [this](const wire::JobResult& result) {
                      wire::ConnectRequest m;
                      *m.mutable_job_result() = result;
                      stream_->observe(std::move(m));
                    }}),
-        looks_(volumes_, turns_,
-               [this](const wire::PoolObserved& observed) {
-                 wire::ConnectRequest m;
-                 *m.mutable_pool_observed() = observed;
-                 stream_->observe(std::move(m));
-               }),
+        prober_(volumes_, executor_,
+                [this](const wire::PoolObserved& observed) {
+                  wire::ConnectRequest m;
+                  *m.mutable_pool_observed() = observed;
+                  stream_->observe(std::move(m));
+                }),
         applier_(setup_.around, volumes_, numbers_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
           return applier_.host_of(iqn, initiator);
@@ -112,7 +112,7 @@ class ClientImpl final : public Client {
     if (!stream) return Error{stream.error()};
     stream_ = std::move(stream).value();
     if (desired_.held().version != 0) {
-      turns_.post(kControl, [this] { apply_from_disk(); }, setup_.state_from_disk);
+      executor_.post(kControl, [this] { apply_from_disk(); }, setup_.state_from_disk);
     }
     stream_->begin();
     every(kTick, "tick", [this] {
@@ -121,10 +121,10 @@ class ClientImpl final : public Client {
     });
     every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
     every(limits::kObserveSessions, "media", [this] { volumes_.review_media(); });
-    every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
+    every(limits::kObserveSessions, kSessions, [this] { report_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
     every(limits::kReportLoginFailures, kSessions, [this] { tell_login_failures(); });
-    every(setup_.observe_pools, "pools", [this] { tell_pools(volumes_.pools()); });
+    every(setup_.observe_pools, "pools", [this] { observe_pools(volumes_.pools()); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
   }
@@ -135,7 +135,7 @@ class ClientImpl final : public Client {
     const bool quiet = !setup_.rbd || setup_.rbd->stop();
     if (stream_) stream_->stop();
     store_->stop();
-    turns_.stop();
+    executor_.stop();
     saver_.last();
     return released && quiet;
   }
@@ -168,7 +168,7 @@ class ClientImpl final : public Client {
 
   void connected() {
     commits_.connected();
-    turns_.post(kControl, [this] {
+    executor_.post(kControl, [this] {
       for (const wire::VolumeObserved& observed : volumes_.observed()) {
         wire::ConnectRequest m;
         *m.mutable_volume_observed() = observed;
@@ -177,12 +177,12 @@ class ClientImpl final : public Client {
       for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
       if (applied_ != 0) acknowledge();
     });
-    turns_.post(kSessions, [this] {
+    executor_.post(kSessions, [this] {
       wire::ConnectRequest m;
       *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
       stream_->observe(std::move(m));
     });
-    turns_.post("pools", [this] { tell_pools(volumes_.pools()); });
+    executor_.post("pools", [this] { observe_pools(volumes_.pools()); });
   }
 
   void received(wire::ConnectResponse message) {
@@ -197,7 +197,7 @@ class ClientImpl final : public Client {
         return commits_.received(message.rados_client_outcome());
       case wire::ConnectResponse::kJob:
         // The update with the job's pool may not be applied yet.
-        return turns_.post(kControl, [this, job = message.job()] { jobs_.take(job); });
+        return executor_.post(kControl, [this, job = message.job()] { jobs_.submit(job); });
       case wire::ConnectResponse::kEvictSessions:
         return setup_.evict(
             {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
@@ -229,7 +229,7 @@ class ClientImpl final : public Client {
     if (taken.value() == Desired::Taken::kMore) return;
     // Only the newest state is applied, because it includes the earlier updates.
     if (!apply_waits_.exchange(true)) {
-      turns_.post(kControl, [this] { apply(); });
+      executor_.post(kControl, [this] { apply(); });
     }
   }
 
@@ -277,7 +277,7 @@ class ClientImpl final : public Client {
     // A Ceph pool connects at its first probe and gets no volumes before.
     std::vector<std::string> pools = volumes_.take_new_pools();
     if (pools.empty()) return;
-    turns_.post("pools", [this, pools = std::move(pools)] { tell_pools(pools); });
+    executor_.post("pools", [this, pools = std::move(pools)] { observe_pools(pools); });
   }
 
   void apply_again() {
@@ -301,17 +301,17 @@ class ClientImpl final : public Client {
 
   // --- observed state
 
-  void every(Nanos interval, const std::string& lane, std::function<void()> task) {
-    turns_.post(
-        lane,
-        [this, interval, lane, task = std::move(task)] {
+  void every(Nanos interval, const std::string& strand, std::function<void()> task) {
+    executor_.post(
+        strand,
+        [this, interval, strand, task = std::move(task)] {
           task();
-          every(interval, lane, task);
+          every(interval, strand, task);
         },
         interval);
   }
 
-  void tell_sessions() {
+  void report_sessions() {
     if (!stream_->connected()) return;
     const bool counters =
         ++session_looks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
@@ -337,8 +337,8 @@ class ClientImpl final : public Client {
     if (any) stream_->observe(std::move(m));
   }
 
-  void tell_pools(const std::vector<std::string>& uids) {
-    if (stream_->connected()) looks_.look(uids);
+  void observe_pools(const std::vector<std::string>& uids) {
+    if (stream_->connected()) prober_.probe(uids);
   }
 
   wire::StreamHeartbeat heartbeat() {
@@ -364,7 +364,7 @@ class ClientImpl final : public Client {
   std::atomic<bool> apply_waits_{false};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_looks_ = 0;
-  uint64_t applied_ = 0;      // version; this and the next two belong to the control lane
+  uint64_t applied_ = 0;      // version; this and the next two belong to the control strand
   uint64_t saved_first_ = 0;  // acknowledgements wait until this version is on disk; 0: none
   std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();
   Nanos beat_at_ = 0;  // used by the stream's second thread
@@ -374,18 +374,18 @@ class ClientImpl final : public Client {
   Desired desired_;
 
   std::unique_ptr<Stream> stream_;
-  Turns turns_;
+  StrandExecutor executor_;
   ClientCommits commits_;
   const std::shared_ptr<StreamReservations> store_;
   const std::unique_ptr<Units> units_;
   Volumes volumes_;
-  JobDesk jobs_;
-  PoolLooks looks_;
+  JobRunner jobs_;
+  PoolProber prober_;
   Applier applier_;
-  SessionReport sessions_;  // used on its lane only
+  SessionReport sessions_;  // used on its strand only
   DesiredSaver saver_{
-      turns_, [this] { return save(); },
-      [this](uint64_t version) { turns_.post(kControl, [this, version] { saved(version); }); }};
+      executor_, [this] { return save(); },
+      [this](uint64_t version) { executor_.post(kControl, [this, version] { saved(version); }); }};
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 
 namespace sluice::control {
 
-uint64_t ClientCommits::add(const std::string& pool, const std::string& client, Told told) {
+uint64_t ClientCommits::add(const std::string& pool, const std::string& client,
+                            StateCallback on_state) {
   uint64_t added = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -15,7 +16,7 @@ uint64_t ClientCommits::add(const std::string& pool, const std::string& client, 
     Entry& entry = entries_[added];
     entry.pool = pool;
     entry.client = client;
-    entry.told = std::make_shared<const Told>(std::move(told));
+    entry.on_state = std::make_shared<const StateCallback>(std::move(on_state));
   }
   ask_all(false);
   return added;
@@ -56,7 +57,7 @@ void ClientCommits::ask_all(bool recorded_too) {
 void ClientCommits::connected() { ask_all(true); }
 
 void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
-  std::shared_ptr<const Told> told;
+  std::shared_ptr<const StateCallback> on_state;
   State state = State::kAsked;
   {
     const std::lock_guard lock(mutex_);
@@ -66,10 +67,10 @@ void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
       if (outcome.result() == wire::COMMIT_RESULT_COMMITTED) entry.state = State::kRecorded;
       if (outcome.result() == wire::COMMIT_RESULT_FENCED) entry.state = State::kFenced;
       state = entry.state;
-      told = entry.told;
+      on_state = entry.on_state;
     }
   }
-  if (told) (*told)(state, outcome.reason());
+  if (on_state) (*on_state)(state, outcome.reason());
 }
 
 // Requests of the lost stream get no answer.

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <string>
 
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "control/wire.h"
 
 namespace sluice::control {
@@ -25,17 +25,17 @@ class ClientCommits {
  public:
   enum class State : uint8_t { kAsked, kRecorded, kFenced };
   // `why`: the reason of a refusal, for people.
-  using Told = std::function<void(State state, const std::string& why)>;
+  using StateCallback = std::function<void(State state, const std::string& why)>;
 
   // `request`: Stream::request. `now`: a clock that never steps back.
   explicit ClientCommits(std::function<bool(wire::ConnectRequest)> request,
                          std::function<Nanos()> now = boot_time)
       : request_(std::move(request)), now_(std::move(now)) {}
 
-  // Requests that `client` is recorded for the pool. `told` runs for every answer, on any thread;
-  // it must not block. Several entries may name the same client, such as a changed pool and its
-  // predecessor; each has its own callback. Returns a handle for remove(), never 0.
-  uint64_t add(const std::string& pool, const std::string& client, Told told);
+  // Requests that `client` is recorded for the pool. `on_state` runs for every answer, on any
+  // thread; it must not block. Several entries may name the same client, such as a changed pool and
+  // its predecessor; each has its own callback. Returns a handle for remove(), never 0.
+  uint64_t add(const std::string& pool, const std::string& client, StateCallback on_state);
   // No callback starts after this; one that runs already may still be running.
   void remove(uint64_t added);
 
@@ -52,7 +52,7 @@ class ClientCommits {
     State state = State::kAsked;
     uint64_t request = 0;  // id of the request in flight; 0: none
     Nanos again = 0;       // earliest time of the next request
-    std::shared_ptr<const Told> told;
+    std::shared_ptr<const StateCallback> on_state;
   };
   void ask_all(bool recorded_too);
 

@@ -13,7 +13,7 @@ class ClientCommitsTest : public testing::Test {
  protected:
   uint64_t add(const std::string& client) {
     return commits_.add("pool", client, [this](State state, const std::string& why) {
-      told_.push_back(state);
+      received_.push_back(state);
       why_ = why;
     });
   }
@@ -29,7 +29,7 @@ class ClientCommitsTest : public testing::Test {
   bool stream_ = true;
   Nanos now_ = kSecond;
   std::vector<wire::RadosClientCommit> asked_;
-  std::vector<State> told_;
+  std::vector<State> received_;
   std::string why_;
   ClientCommits commits_{[this](const wire::ConnectRequest& m) {
                            if (stream_) asked_.push_back(m.rados_client_commit());
@@ -47,9 +47,9 @@ TEST_F(ClientCommitsTest, IsRecordedOnlyByTheAnswerToItsOwnQuestion) {
   other.set_request_id(asked_[0].request_id() + 1);
   other.set_result(wire::COMMIT_RESULT_COMMITTED);
   commits_.received(other);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(received_.empty());
   answer(wire::COMMIT_RESULT_COMMITTED);
-  EXPECT_EQ(told_, std::vector{State::kRecorded});
+  EXPECT_EQ(received_, std::vector{State::kRecorded});
 }
 
 TEST_F(ClientCommitsTest, WithoutAStreamItIsAskedOverTheNext) {
@@ -59,7 +59,7 @@ TEST_F(ClientCommitsTest, WithoutAStreamItIsAskedOverTheNext) {
   commits_.connected();
   ASSERT_EQ(asked_.size(), 1u);
   answer(wire::COMMIT_RESULT_COMMITTED);
-  EXPECT_EQ(told_, std::vector{State::kRecorded});
+  EXPECT_EQ(received_, std::vector{State::kRecorded});
 }
 
 TEST_F(ClientCommitsTest, AnAnswerOfAStreamThatEndedCountsForNothing) {
@@ -72,7 +72,7 @@ TEST_F(ClientCommitsTest, AnAnswerOfAStreamThatEndedCountsForNothing) {
   late.set_request_id(first.request_id());
   late.set_result(wire::COMMIT_RESULT_COMMITTED);
   commits_.received(late);
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(received_.empty());
 }
 
 TEST_F(ClientCommitsTest, WhatIsRecordedStaysSoAndIsAskedAgainOverEachStream) {
@@ -85,13 +85,13 @@ TEST_F(ClientCommitsTest, WhatIsRecordedStaysSoAndIsAskedAgainOverEachStream) {
   commits_.connected();
   ASSERT_EQ(asked_.size(), 2u);
   answer(wire::COMMIT_RESULT_NOT_COMMITTED, "the store is away");
-  EXPECT_EQ(told_, (std::vector{State::kRecorded, State::kRecorded}));
+  EXPECT_EQ(received_, (std::vector{State::kRecorded, State::kRecorded}));
 }
 
 TEST_F(ClientCommitsTest, ARefusalIsToldAndAskedAgainAfterAWhile) {
   add("a");
   answer(wire::COMMIT_RESULT_NOT_COMMITTED, "too many clients");
-  EXPECT_EQ(told_, std::vector{State::kAsked});
+  EXPECT_EQ(received_, std::vector{State::kAsked});
   EXPECT_EQ(why_, "too many clients");
   commits_.tick();
   EXPECT_EQ(asked_.size(), 1u);
@@ -106,7 +106,7 @@ TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
   commits_.lost();
   commits_.connected();
   answer(wire::COMMIT_RESULT_FENCED);
-  EXPECT_EQ(told_, (std::vector{State::kRecorded, State::kFenced}));
+  EXPECT_EQ(received_, (std::vector{State::kRecorded, State::kFenced}));
   commits_.lost();
   commits_.connected();
   EXPECT_EQ(asked_.size(), 2u);
@@ -126,9 +126,9 @@ TEST_F(ClientCommitsTest, TwoThatHaveTheSameClientAreBothToldAndOneThatGoesLeave
   ASSERT_EQ(asked_.size(), 2u);
   EXPECT_EQ(asked_.back().client(), "a");
   commits_.remove(former);
-  told_.clear();
+  received_.clear();
   answer(wire::COMMIT_RESULT_COMMITTED);
-  EXPECT_EQ(told_, std::vector{State::kRecorded}) << "the volumes of the later one would wait";
+  EXPECT_EQ(received_, std::vector{State::kRecorded}) << "the volumes of the later one would wait";
   commits_.connected();
   ASSERT_EQ(asked_.size(), 3u);
   commits_.remove(later);

@@ -88,13 +88,13 @@ class ClientTest : public testing::Test {
       if (message.has_ack()) {
         std::string text = "ack " + std::to_string(message.ack().version());
         for (const auto& refused : message.ack().refused()) text += ": " + refused.reason();
-        told_.add(text);
+        received_.add(text);
       }
       if (message.has_volume_observed()) {
         const wire::VolumeObserved& seen = message.volume_observed();
-        told_.add("volume " + wire::VolumeState_Name(seen.state()).substr(13) + " " +
-                  std::to_string(seen.epoch()) + " " + std::to_string(seen.order()) + " " +
-                  seen.reason());
+        received_.add("volume " + wire::VolumeState_Name(seen.state()).substr(13) + " " +
+                      std::to_string(seen.epoch()) + " " + std::to_string(seen.order()) + " " +
+                      seen.reason());
       }
       if (message.has_reservation_load()) {
         wire::ConnectResponse response;
@@ -103,8 +103,8 @@ class ClientTest : public testing::Test {
         state.set_result(wire::COMMIT_RESULT_COMMITTED);
         write(stream, response);
       }
-      if (message.has_pool_observed()) told_.add("pool " + message.pool_observed().uid());
-      if (message.has_job_result()) told_.add("job " + message.job_result().problem());
+      if (message.has_pool_observed()) received_.add("pool " + message.pool_observed().uid());
+      if (message.has_job_result()) received_.add("job " + message.job_result().problem());
     }
   }
 
@@ -126,8 +126,8 @@ class ClientTest : public testing::Test {
                        [this](const wire::DesiredListener& listener) {
                          // R11: a portal opens only after the LUNs are known.
                          const auto target = exports_.find(kIqn);
-                         told_.add("portal with " +
-                                   std::to_string(target ? target->luns().size() : 0));
+                         received_.add("portal with " +
+                                       std::to_string(target ? target->luns().size() : 0));
                          return Result<std::string>(listener.listen());
                        },
                    .close_portal = [](const std::string&) {},
@@ -164,7 +164,7 @@ class ClientTest : public testing::Test {
   TestDirectory state_;
   lun::Exports exports_;
   OneReactor reactor_;
-  Events told_;
+  Events received_;
   Events over_;
   Nanos state_from_disk_ = 10 * kSecond;
   Nanos observe_pools_ = limits::kObservePools;

@@ -24,16 +24,16 @@ TEST_F(ClientTest, AHostsDeviceNeverBecomesAnotherVolumeWhateverTheControlPlaneH
     without.pop_back();
     send(stream, without, 10);
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("ack 10"), "ack 10");
+      EXPECT_EQ(received_.next("ack 10"), "ack 10");
       send(stream, state(kVolumeUid, 3), 11);
-      const std::string ack = told_.next("ack 11");
+      const std::string ack = received_.next("ack 11");
       EXPECT_NE(ack.find("LUN 5: it was volume 9999"), std::string::npos) << ack;
       const auto target = exports_.find(kIqn);
       EXPECT_TRUE(target && target->luns().empty());
       std::vector<wire::DesiredObject> elsewhere = state(kVolumeUid, 4);
       elsewhere.back().mutable_target()->mutable_luns(0)->set_id(6);
       send(stream, elsewhere, 12);
-      EXPECT_EQ(told_.next("ack 12"), "ack 12");
+      EXPECT_EQ(received_.next("ack 12"), "ack 12");
       over_.add("over");
     });
     listen(stream);

@@ -22,15 +22,15 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
     send(stream, first, 1);
     write(stream, create_disk());
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("portal"), "portal with 1");
-      EXPECT_EQ(told_.next("ack 1"), "ack 1");
-      EXPECT_EQ(told_.next("job"), "job ");
+      EXPECT_EQ(received_.next("portal"), "portal with 1");
+      EXPECT_EQ(received_.next("ack 1"), "ack 1");
+      EXPECT_EQ(received_.next("job"), "job ");
       send(stream, desired(wire::VOLUME_ROLE_ACQUIRING, 1, 2), 2);
-      EXPECT_EQ(told_.next("volume"), "volume LOCKED 1 2 ");
+      EXPECT_EQ(received_.next("volume"), "volume LOCKED 1 2 ");
       send(stream, desired(wire::VOLUME_ROLE_OWNER, 2, 3), 3);
-      EXPECT_EQ(told_.next("volume"), "volume SERVING 2 3 ");
+      EXPECT_EQ(received_.next("volume"), "volume SERVING 2 3 ");
       send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
-      EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 4 ");
+      EXPECT_EQ(received_.next("volume"), "volume RELEASED 2 4 ");
       write(stream, [] {
         wire::ConnectResponse goodbye;
         goodbye.mutable_goodbye();
@@ -55,9 +55,9 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
     send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
     write(stream, create_disk());
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("job"), "job ");
+      EXPECT_EQ(received_.next("job"), "job ");
       send(stream, desired(wire::VOLUME_ROLE_OWNER, 2, 2), 2);
-      EXPECT_EQ(told_.next("volume"), "volume SERVING 2 2 ");
+      EXPECT_EQ(received_.next("volume"), "volume SERVING 2 2 ");
       std::promise<void> stands;
       reactor_.post(0, [&] { stands.get_future().wait(); });  // delays the end of the release
       std::vector<wire::DesiredObject> without = desired(wire::VOLUME_ROLE_OWNER, 2, 2);
@@ -65,18 +65,19 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
         return object.has_volume() || object.has_target();
       });
       send(stream, without, 3);
-      EXPECT_EQ(told_.next("ack 3"), "ack 3");
+      EXPECT_EQ(received_.next("ack 3"), "ack 3");
       uint64_t version = 4;
       const auto again = [&] {
         send(stream, desired(wire::VOLUME_ROLE_OWNER, 3, version), version);
         const std::string ack = "ack " + std::to_string(version++);
-        return told_.take(ack) == ack;  // volumes may be served before the acknowledgement is sent
+        return received_.take(ack) ==
+               ack;  // volumes may be served before the acknowledgement is sent
       };
       EXPECT_FALSE(again()) << "it is still leaving";
       stands.set_value();
-      EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 2 ");
+      EXPECT_EQ(received_.next("volume"), "volume RELEASED 2 2 ");
       for (int tries = 0; tries < 1000 && !again(); ++tries) std::this_thread::yield();
-      EXPECT_EQ(told_.next("volume").rfind("volume SERVING 3 ", 0), 0u);
+      EXPECT_EQ(received_.next("volume").rfind("volume SERVING 3 ", 0), 0u);
       const auto target = exports_.find(kIqn);
       if (target && target->luns().size() == 1) {
         EXPECT_EQ(target->luns()[0].unit->gate() & lun::Unit::kRemoved, 0u);
@@ -108,17 +109,17 @@ TEST_F(ClientTest, APoolIsLookedAtWhenItComesAndWhenItsPlaceChanges) {
     send(stream, objects, 1);
     std::thread orders([&] {
       // the connection may have triggered a report already
-      EXPECT_EQ(told_.next("pool"), "pool pool");
+      EXPECT_EQ(received_.next("pool"), "pool pool");
       wire::DesiredObject other = object("other", "o");
       other.mutable_pool()->set_uid("other");
       other.mutable_pool()->mutable_local()->set_directory(pool_.path());
       objects.push_back(other);
       send(stream, objects, 2);
-      EXPECT_EQ(told_.next("pool other"), "pool other");
+      EXPECT_EQ(received_.next("pool other"), "pool other");
       objects.back().set_digest("changed");
       objects.back().mutable_pool()->mutable_local()->set_directory(elsewhere.path());
       send(stream, objects, 3);
-      EXPECT_EQ(told_.next("pool other"), "pool other");
+      EXPECT_EQ(received_.next("pool other"), "pool other");
       over_.add("over");
     });
     listen(stream);
@@ -147,7 +148,8 @@ TEST_F(ClientTest, ASnapshotOfAVolumeThatAnotherGatewayOwnsIsRefused) {
     return grpc::Status::OK;
   });
   start(replica.endpoint());
-  EXPECT_EQ(told_.next("job"), "job another gateway owns the volume; its owner takes the snapshot");
+  EXPECT_EQ(received_.next("job"),
+            "job another gateway owns the volume; its owner takes the snapshot");
 }
 
 TEST_F(ClientTest, ALunThatIsReadOnlyInItsTargetIsExportedSo) {
@@ -160,7 +162,7 @@ TEST_F(ClientTest, ALunThatIsReadOnlyInItsTargetIsExportedSo) {
     return grpc::Status::OK;
   });
   start(replica.endpoint());
-  EXPECT_EQ(told_.next("ack 1"), "ack 1");
+  EXPECT_EQ(received_.next("ack 1"), "ack 1");
   const auto target = exports_.find(kIqn);
   ASSERT_NE(target, nullptr);
   ASSERT_EQ(target->luns().size(), 1u);
@@ -176,8 +178,8 @@ TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
     return grpc::Status::OK;
   });
   start(replica.endpoint());
-  EXPECT_EQ(told_.next("portal"), "portal with 0");
-  const std::string ack = told_.next("ack 1");
+  EXPECT_EQ(received_.next("portal"), "portal with 0");
+  const std::string ack = received_.next("ack 1");
   EXPECT_NE(ack.find("NAA designator is 3000000000000000"), std::string::npos) << ack;
   EXPECT_NE(ack.find("LUN 5: there is no volume"), std::string::npos) << ack;
   const auto target = exports_.find(kIqn);
@@ -197,14 +199,14 @@ TEST_F(ClientTest, DiscoveryIsForHostsOfTheDesiredStateWithTheirSecrets) {
     objects[4].mutable_host()->mutable_chap()->set_password("a secret of 16 b");
     send(stream, objects, 1);
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("ack 1"), "ack 1");
+      EXPECT_EQ(received_.next("ack 1"), "ack 1");
       const auto hosts = exports_.hosts();
       const lun::HostAccess* known = hosts ? hosts->find("iqn.2026-11.test:host") : nullptr;
       EXPECT_EQ(known ? known->chap.user : "nobody", "user");
       EXPECT_EQ(exports_.discovery_policy(), lun::DiscoveryPolicy::kHosts);
       objects.erase(objects.begin() + 4, objects.end());
       send(stream, objects, 2);
-      EXPECT_EQ(told_.next("ack 2"), "ack 2");
+      EXPECT_EQ(received_.next("ack 2"), "ack 2");
       EXPECT_EQ(exports_.hosts()->find("iqn.2026-11.test:host"), nullptr);
       over_.add("over");
     });
@@ -228,7 +230,7 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
     return grpc::Status::OK;
   });
   start(replica.endpoint());
-  told_.next("ack 2");
+  received_.next("ack 2");
   client_->stop(kSecond);
   Desired saved;
   ASSERT_TRUE(DesiredFile(state_.path()).load(&saved));
@@ -243,7 +245,7 @@ TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
     send(stream, objects, 1);
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("ack 1"), "ack 1");
+      EXPECT_EQ(received_.next("ack 1"), "ack 1");
       const auto on_disk = [this] {
         Desired saved;
         (void)DesiredFile(state_.path()).load(&saved);
@@ -255,12 +257,12 @@ TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
       objects[4].mutable_host()->mutable_chap()->set_password("a secret of 16 b");
       objects[4].set_digest("with a secret");
       send(stream, objects, 2);
-      EXPECT_EQ(told_.next("ack 2"), "ack 2");
+      EXPECT_EQ(received_.next("ack 2"), "ack 2");
       const Snapshot secret = on_disk();
       EXPECT_TRUE(secret.host(kHostUid) && secret.host(kHostUid)->has_chap());
       objects.erase(objects.begin() + 4, objects.end());
       send(stream, objects, 3);
-      EXPECT_EQ(told_.next("ack 3"), "ack 3");
+      EXPECT_EQ(received_.next("ack 3"), "ack 3");
       EXPECT_EQ(on_disk().host(kHostUid), nullptr);
       over_.add("over");
     });
@@ -276,7 +278,7 @@ TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
   save(desired(wire::VOLUME_ROLE_FORWARDER, 1, 1));
   state_from_disk_ = kMillisecond;
   start("127.0.0.1:1");
-  EXPECT_EQ(told_.next("portal"), "portal with 1");
+  EXPECT_EQ(received_.next("portal"), "portal with 1");
 }
 
 // Otherwise hosts would learn that a LUN in use does not exist.
@@ -292,7 +294,7 @@ TEST_F(ClientTest, APortalOpensWithWhatTheControlPlaneSaysAndNotWithAnOlderState
     return grpc::Status::OK;
   });
   start(replica.endpoint());
-  EXPECT_EQ(told_.next("portal"), "portal with 1");
+  EXPECT_EQ(received_.next("portal"), "portal with 1");
 }
 
 }  // namespace

@@ -14,25 +14,25 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 
 namespace sluice::control {
 
 class DesiredSaver {
  public:
   // `save` writes the held state, logs a failure and returns the version that it wrote.
-  DesiredSaver(Turns& turns, std::function<uint64_t()> save,
+  DesiredSaver(StrandExecutor& executor, std::function<uint64_t()> save,
                std::function<void(uint64_t version)> saved)
-      : turns_(turns), save_(std::move(save)), saved_(std::move(saved)) {}
+      : executor_(executor), save_(std::move(save)), saved_(std::move(saved)) {}
 
   void soon() {
     if (waits_.exchange(true)) return;
     const Nanos rest = std::max<Nanos>(0, saved_at_ + kRest - boot_time());
-    turns_.post(kLane, [this] { run(); }, rest);
+    executor_.post(kStrand, [this] { run(); }, rest);
   }
   void at_once() {
     waits_ = true;
-    turns_.post(kLane, [this] { run(); });
+    executor_.post(kStrand, [this] { run(); });
   }
   // Writes a pending change. The caller ensures that no task runs any more.
   void last() {
@@ -41,7 +41,7 @@ class DesiredSaver {
 
  private:
   static constexpr Nanos kRest = kSecond;  // minimum interval between two deferred writes
-  static constexpr const char* kLane = "save";
+  static constexpr const char* kStrand = "save";
 
   void run() {
     waits_ = false;
@@ -49,7 +49,7 @@ class DesiredSaver {
     saved_(save_());
   }
 
-  Turns& turns_;
+  StrandExecutor& executor_;
   const std::function<uint64_t()> save_;
   const std::function<void(uint64_t)> saved_;
   std::atomic<bool> waits_{false};

@@ -67,8 +67,8 @@ bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) 
 std::vector<Action> diff(const Objects& now, const Objects& next) {
   std::vector<Action> actions;
   std::set<Key> changed;
-  const std::vector<ObjectPtr> gone = only_in(now, next);
-  for (const ObjectPtr& object : gone) changed.insert(key_of(*object));
+  const std::vector<ObjectPtr> removed = only_in(now, next);
+  for (const ObjectPtr& object : removed) changed.insert(key_of(*object));
   for (const wire::ObjectKind kind : kOrder) {
     auto there = now.first_of(kind);
     for (auto at = next.first_of(kind); at != next.end() && kind_of(**at) == kind; ++at) {
@@ -86,7 +86,7 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
     }
   }
   for (auto kind = std::rbegin(kOrder); kind != std::rend(kOrder); ++kind) {
-    for (const ObjectPtr& object : gone) {
+    for (const ObjectPtr& object : removed) {
       if (kind_of(*object) != *kind) continue;
       actions.push_back({Action::What::kRemove, key_of(*object), object});
     }

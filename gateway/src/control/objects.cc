@@ -62,7 +62,7 @@ bool before(const wire::DesiredObject& a, const wire::DesiredObject& b) {
   return less(a, kind_of(b), b.id());
 }
 
-std::vector<ObjectPtr>::iterator Objects::place(wire::ObjectKind kind, std::string_view id) {
+std::vector<ObjectPtr>::iterator Objects::position_of(wire::ObjectKind kind, std::string_view id) {
   return std::partition_point(all_.begin(), all_.end(),
                               [&](const ObjectPtr& o) { return less(*o, kind, id); });
 }
@@ -79,19 +79,20 @@ Objects::Iterator Objects::first_of(wire::ObjectKind kind) const {
 }
 
 void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put) {
-  std::vector<ObjectPtr> gone;
+  std::vector<ObjectPtr> objects;
   for (const Key& key : removed) {
-    if (const ObjectPtr* found = find(key)) gone.push_back(*found);
+    if (const ObjectPtr* found = find(key)) objects.push_back(*found);
   }
-  if (!gone.empty()) {
-    std::sort(gone.begin(), gone.end());
-    std::erase_if(
-        all_, [&](const ObjectPtr& o) { return std::binary_search(gone.begin(), gone.end(), o); });
+  if (!objects.empty()) {
+    std::sort(objects.begin(), objects.end());
+    std::erase_if(all_, [&](const ObjectPtr& o) {
+      return std::binary_search(objects.begin(), objects.end(), o);
+    });
   }
   std::vector<std::pair<ObjectPtr, size_t>> fresh;  // with their index in `put`
   for (size_t i = 0; i < put.size(); ++i) {
     const wire::DesiredObject& object = *put[i];
-    const auto at = place(kind_of(object), object.id());
+    const auto at = position_of(kind_of(object), object.id());
     if (at != all_.end() && is(**at, kind_of(object), object.id())) {
       *at = std::move(put[i]);
     } else {

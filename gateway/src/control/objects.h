@@ -52,7 +52,7 @@ class Objects {
   void change(const std::vector<Key>& removed, std::vector<ObjectPtr> put);
 
  private:
-  std::vector<ObjectPtr>::iterator place(wire::ObjectKind kind, std::string_view id);
+  std::vector<ObjectPtr>::iterator position_of(wire::ObjectKind kind, std::string_view id);
 
   std::vector<ObjectPtr> all_;
 };

@@ -64,7 +64,7 @@ wire::SessionObserved SessionReport::observe(const iscsi::SessionView& view, int
 
 wire::SessionsObserved SessionReport::all(const std::vector<iscsi::SessionView>& views,
                                           int64_t now_ms) {
-  told_.clear();
+  reported_.clear();
   wire::SessionsObserved report = changes(views, now_ms, false);
   report.set_full(true);
   return report;
@@ -79,23 +79,23 @@ wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionVi
     if (view.parameters.discovery || view.parameters.forwarded_by != 0) continue;
     there.insert(view.tsih);
     wire::SessionObserved session = observe(view, now_ms);
-    const auto told = told_.find(view.tsih);
-    if (told != told_.end() && same_session(told->second, session)) {
+    const auto reported = reported_.find(view.tsih);
+    if (reported != reported_.end() && same_session(reported->second, session)) {
       // recomputing it would vary when the clock is adjusted
-      session.set_login_time_ms(told->second.login_time_ms());
-      const bool moved = told->second.host_uid() != session.host_uid();
-      if (!moved && !(counters && !same_counts(told->second, session))) continue;
+      session.set_login_time_ms(reported->second.login_time_ms());
+      const bool moved = reported->second.host_uid() != session.host_uid();
+      if (!moved && !(counters && !same_counts(reported->second, session))) continue;
     }
     *report.add_put() = session;
-    told_[view.tsih] = std::move(session);
+    reported_[view.tsih] = std::move(session);
   }
-  for (auto at = told_.begin(); at != told_.end();) {
+  for (auto at = reported_.begin(); at != reported_.end();) {
     if (there.contains(at->first)) {
       ++at;
       continue;
     }
     report.add_ended(at->first);
-    at = told_.erase(at);
+    at = reported_.erase(at);
   }
   return report;
 }

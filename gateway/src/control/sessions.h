@@ -26,13 +26,13 @@ class SessionReport {
   // counters changed. Empty puts and ends: no changes.
   wire::SessionsObserved changes(const std::vector<iscsi::SessionView>& views, int64_t now_ms,
                                  bool counters);
-  uint32_t count() const { return static_cast<uint32_t>(told_.size()); }
+  uint32_t count() const { return static_cast<uint32_t>(reported_.size()); }
 
  private:
   wire::SessionObserved observe(const iscsi::SessionView& view, int64_t now_ms) const;
 
   const HostOf host_of_;
-  std::map<uint32_t, wire::SessionObserved> told_;  // last report, by TSIH
+  std::map<uint32_t, wire::SessionObserved> reported_;  // last report, by TSIH
 };
 
 // False: no login has failed.

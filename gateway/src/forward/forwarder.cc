@@ -7,7 +7,7 @@
 namespace sluice::forward {
 
 Forwarder::Forwarder(iscsi::Gateway& gateway, Reactors& reactors)
-    : gateway_(gateway), reactors_(reactors), lanes_(limits::kMaxReactors) {
+    : gateway_(gateway), reactors_(reactors), shards_(limits::kMaxReactors) {
   around_.peers = &peers_;
   around_.access = &gateway.forwarding;
   around_.random = gateway.random;
@@ -18,39 +18,39 @@ Forwarder::Forwarder(iscsi::Gateway& gateway, Reactors& reactors)
 Forwarder::~Forwarder() { peers_.set_on_change(nullptr); }
 
 void Forwarder::set_dialer(unsigned reactor, Dialer* dialer, const Nanos* now) {
-  lanes_[reactor].dialer = dialer;
-  lanes_[reactor].now = now;
+  shards_[reactor].dialer = dialer;
+  shards_[reactor].now = now;
 }
 
 std::shared_ptr<lun::Link> Forwarder::open(const std::shared_ptr<lun::Nexus>& nexus,
                                            uint16_t owner) {
-  Lane& lane = lanes_[nexus->reactor_context().reactor];
+  Shard& shard = shards_[nexus->reactor_context().reactor];
   std::optional<Peer> peer = peers_.find(owner);
   if (nexus->forwarded()) return nullptr;  // DESIGN R1: never again
-  if (lane.stopped || !peer || peer->fenced || owner == gateway_.forwarding.identity().number) {
+  if (shard.stopped || !peer || peer->fenced || owner == gateway_.forwarding.identity().number) {
     return nullptr;
   }
-  auto link = std::make_shared<LinkToOwner>(around_, *lane.dialer, nexus, std::move(*peer),
+  auto link = std::make_shared<LinkToOwner>(around_, *shard.dialer, nexus, std::move(*peer),
                                             nexuses_.fetch_add(1) + 1);
-  lane.links.push_back(link);
+  shard.links.push_back(link);
   return link;
 }
 
 void Forwarder::tick(unsigned reactor) {
-  Lane& lane = lanes_[reactor];
+  Shard& shard = shards_[reactor];
   // By index: what ends in a tick may open links.
-  for (size_t i = 0; i < lane.links.size(); ++i) {
-    const std::shared_ptr<LinkToOwner> link = lane.links[i];
+  for (size_t i = 0; i < shard.links.size(); ++i) {
+    const std::shared_ptr<LinkToOwner> link = shard.links[i];
     link->tick();
   }
-  std::erase_if(lane.links, [](const auto& link) { return link->over(); });
-  for (const auto& [number, probe] : lane.probes) probe->tick();
+  std::erase_if(shard.links, [](const auto& link) { return link->over(); });
+  for (const auto& [number, probe] : shard.probes) probe->tick();
 }
 
 void Forwarder::stop(unsigned reactor) {
-  lanes_[reactor].stopped = true;
-  lanes_[reactor].links.clear();
-  lanes_[reactor].probes.clear();
+  shards_[reactor].stopped = true;
+  shards_[reactor].links.clear();
+  shards_[reactor].probes.clear();
 }
 
 void Forwarder::peers_changed(const std::vector<Peer>& fenced) {
@@ -65,29 +65,29 @@ void Forwarder::peers_changed(const std::vector<Peer>& fenced) {
     gateway_.directory->review_gateway(number);
   }
   for (unsigned i = 0; i < reactors_.count(); ++i) {
-    reactors_.post(i, [this, i] { look_at_peers(i); });
+    reactors_.post(i, [this, i] { check_peers(i); });
   }
 }
 
-void Forwarder::look_at_peers(unsigned reactor) {
-  Lane& lane = lanes_[reactor];
-  if (lane.stopped) return;
-  for (size_t i = 0; i < lane.links.size(); ++i) {
-    const std::shared_ptr<LinkToOwner> link = lane.links[i];
-    link->look_at_owner();
+void Forwarder::check_peers(unsigned reactor) {
+  Shard& shard = shards_[reactor];
+  if (shard.stopped) return;
+  for (size_t i = 0; i < shard.links.size(); ++i) {
+    const std::shared_ptr<LinkToOwner> link = shard.links[i];
+    link->check_owner();
   }
   if (reactor != 0) return;
   const uint16_t self = gateway_.forwarding.identity().number;
-  std::map<uint16_t, std::unique_ptr<Probe>> keep;
+  std::map<uint16_t, std::unique_ptr<Probe>> remaining;
   for (const Peer& peer : peers_.all()) {
     if (peer.fenced || peer.address.empty() || peer.number == self) continue;
-    std::unique_ptr<Probe>& mine = lane.probes[peer.number];
+    std::unique_ptr<Probe>& mine = shard.probes[peer.number];
     if (!mine || mine->peer() != peer) {
-      mine = std::make_unique<Probe>(around_, *lane.dialer, peer, lane.now);
+      mine = std::make_unique<Probe>(around_, *shard.dialer, peer, shard.now);
     }
-    keep[peer.number] = std::move(mine);
+    remaining[peer.number] = std::move(mine);
   }
-  lane.probes = std::move(keep);
+  shard.probes = std::move(remaining);
 }
 
 }  // namespace sluice::forward

@@ -36,7 +36,7 @@ class Forwarder final : public lun::Forwarding {
   void stop(unsigned reactor);
 
  private:
-  struct Lane {
+  struct Shard {
     Dialer* dialer = nullptr;
     const Nanos* now = nullptr;
     std::vector<std::shared_ptr<LinkToOwner>> links;
@@ -44,14 +44,14 @@ class Forwarder final : public lun::Forwarding {
     bool stopped = false;
   };
   void peers_changed(const std::vector<Peer>& fenced);
-  void look_at_peers(unsigned reactor);
+  void check_peers(unsigned reactor);
 
   iscsi::Gateway& gateway_;
   Reactors& reactors_;
   Peers peers_;
   Surroundings around_;
   std::atomic<uint64_t> nexuses_{0};
-  std::vector<Lane> lanes_;
+  std::vector<Shard> shards_;
 };
 
 }  // namespace sluice::forward

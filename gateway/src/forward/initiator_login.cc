@@ -110,9 +110,9 @@ InitiatorLogin::Outcome InitiatorLogin::check_proof(std::span<const TextPair> pa
                                                     Request* next) {
   const std::vector<uint8_t> right = iscsi::chap_response(ChapAlgorithm::kSha256, identifier_,
                                                           setup_.key.mutual.secret, challenge_);
-  const auto said = iscsi::parse_binary(value_of(pairs, "CHAP_R"), right.size());
-  const bool same = !right.empty() && said && said->size() == right.size() &&
-                    CRYPTO_memcmp(said->data(), right.data(), right.size()) == 0;
+  const auto response = iscsi::parse_binary(value_of(pairs, "CHAP_R"), right.size());
+  const bool same = !right.empty() && response && response->size() == right.size() &&
+                    CRYPTO_memcmp(response->data(), right.data(), right.size()) == 0;
   if (!same || value_of(pairs, "CHAP_N") != setup_.key.mutual.user) {
     return fail("the peer can't prove that it knows the forwarding key");
   }

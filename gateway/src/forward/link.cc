@@ -336,7 +336,7 @@ void LinkToOwner::tick() {
   if (open() || wanted) pump();
 }
 
-void LinkToOwner::look_at_owner() {
+void LinkToOwner::check_owner() {
   const auto alive = shared_from_this();
   const std::optional<Peer> known = around_.peers->find(owner_.number);
   const bool same = known && known->incarnation == owner_.incarnation &&

@@ -64,7 +64,7 @@ class LinkToOwner final : public lun::Link,
   // Call it every limits::kTick.
   void tick();
   // The list of peers changed.
-  void look_at_owner();
+  void check_owner();
   // Nothing is left to do: closed, and all commands and functions have ended.
   bool over() const { return closed_ && !on_closed_ && functions_.empty(); }
   // Its session is open (for tests and reports).

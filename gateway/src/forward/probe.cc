@@ -8,20 +8,20 @@
 namespace sluice::forward {
 namespace {
 
-constexpr Nanos kSayAlive = 10 * kSecond;  // well within limits::kDiscoverySilence
-static_assert(2 * kSayAlive < limits::kDiscoverySilence);
+constexpr Nanos kKeepaliveInterval = 10 * kSecond;  // well within limits::kDiscoverySilence
+static_assert(2 * kKeepaliveInterval < limits::kDiscoverySilence);
 
 }  // namespace
 
 Probe::Probe(const Surroundings& around, Dialer& dialer, Peer peer, const Nanos* now)
-    : around_(around), dialer_(dialer), peer_(std::move(peer)), now_(now), heard_(*now) {}
+    : around_(around), dialer_(dialer), peer_(std::move(peer)), now_(now), last_received_(*now) {}
 
 Probe::~Probe() {
   if (stream_) stream_->close();
 }
 
 void Probe::found(Reach reach) {
-  const Nanos silence = reach == Reach::kSilent ? *now_ - heard_ : 0;
+  const Nanos silence = reach == Reach::kSilent ? *now_ - last_received_ : 0;
   around_.peers->found(peer_.number, peer_.incarnation, reach,
                        static_cast<uint32_t>(silence / kSecond * 1000));
 }
@@ -39,15 +39,15 @@ void Probe::dial() {
 void Probe::tick() {
   dial();
   if (stream_ && stream_->open()) {
-    heard_ = stream_->last_heard();
-    if (*now_ - alive_said_ >= kSayAlive) say_alive();
+    last_received_ = stream_->last_received();
+    if (*now_ - keepalive_sent_ >= kKeepaliveInterval) send_keepalive();
   }
-  if (*now_ - heard_ >= limits::kPeerSilence) found(Reach::kSilent);
+  if (*now_ - last_received_ >= limits::kPeerSilence) found(Reach::kSilent);
 }
 
 // A NOP-Out that wants no answer (RFC 7143 §11.18).
-void Probe::say_alive() {
-  alive_said_ = *now_;
+void Probe::send_keepalive() {
+  keepalive_sent_ = *now_;
   pdu::Bhs& h = stream_->writer().start(pdu::Opcode::kNopOut);
   stream_->number(h, pdu::kReservedTag, true);
   h.set_flags(pdu::kFlagFinal);
@@ -57,24 +57,24 @@ void Probe::say_alive() {
 }
 
 void Probe::on_open() {
-  heard_ = *now_;
-  alive_said_ = *now_;
+  last_received_ = *now_;
+  keepalive_sent_ = *now_;
   key_ = 0;
   complaint_.clear();
   found(Reach::kConnected);
 }
 
-void Probe::on_pdu(pdu::Pdu&) { heard_ = *now_; }
+void Probe::on_pdu(pdu::Pdu&) { last_received_ = *now_; }
 
 void Probe::on_ended(Ending why) {
   const std::shared_ptr<Stream> gone = std::exchange(stream_, nullptr);
   switch (why) {
     case Ending::kRefused:
-      heard_ = *now_;
+      last_received_ = *now_;
       found(Reach::kRefused);
       break;
     case Ending::kLoginRefused: {
-      heard_ = *now_;
+      last_received_ = *now_;
       if (next_key(around_, peer_, gone->login_status(), &key_)) {
         dial_at_ = *now_;
         dial();

@@ -30,17 +30,17 @@ class Probe final : public StreamUser {
  private:
   void found(Reach reach);
   void dial();
-  void say_alive();
+  void send_keepalive();
 
   const Surroundings& around_;
   Dialer& dialer_;
   const Peer peer_;
   const Nanos* now_;
   std::shared_ptr<Stream> stream_;
-  Nanos heard_;  // last input from the peer's process, or from its machine
+  Nanos last_received_;  // last input from the peer's process, or from its machine
   Nanos dial_at_ = 0;
   size_t key_ = 0;  // index of the key of the next login
-  Nanos alive_said_ = 0;
+  Nanos keepalive_sent_ = 0;
   std::string complaint_;  // the last logged problem
 };
 

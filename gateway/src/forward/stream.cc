@@ -34,14 +34,14 @@ Stream::Stream(StreamUser& user, InitiatorLogin::Setup setup, const Nanos* now)
       now_(now),
       writer_(out_),
       since_(*now),
-      last_heard_(*now) {}
+      last_received_(*now) {}
 
 void Stream::connected(iscsi::Transport& transport) {
   transport_ = &transport;
   if (state_ != State::kDialled)
     return transport.close(true);  // its user has no use for it any more
   state_ = State::kLogin;
-  since_ = last_heard_ = *now_;
+  since_ = last_received_ = *now_;
   send_login(login_.first());
 }
 
@@ -61,7 +61,7 @@ void Stream::send_login(const InitiatorLogin::Request& request) {
 }
 
 void Stream::receive(Slice bytes) {
-  last_heard_ = *now_;
+  last_received_ = *now_;
   while (state_ == State::kLogin || state_ == State::kOpen) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) return;
@@ -141,7 +141,7 @@ void Stream::tick() {
     return end(Ending::kSilent);
   }
   // The owner sends a token every limits::kTokenInterval: silence is not idleness.
-  if (state_ == State::kOpen && *now_ - last_heard_ >= limits::kPeerSilence) {
+  if (state_ == State::kOpen && *now_ - last_received_ >= limits::kPeerSilence) {
     reason_ = "nothing was heard";
     transport_->close(true);
     return end(Ending::kSilent);

@@ -49,7 +49,7 @@ class Stream final : public Caller {
   void number(pdu::Bhs& request, uint32_t itt, bool immediate);
   bool window_open() const;
   uint32_t next_cmd_sn() const { return cmd_sn_; }
-  Nanos last_heard() const { return last_heard_; }
+  Nanos last_received() const { return last_received_; }
   // Output was written.
   void flush();
   // Detaches the user. The connection is reset; unsent output is dropped.
@@ -86,7 +86,7 @@ class Stream final : public Caller {
   uint32_t max_cmd_sn_ = 0;
   uint32_t exp_stat_sn_ = 0;
   Nanos since_;  // of the current state
-  Nanos last_heard_;
+  Nanos last_received_;
   std::string reason_;
 };
 

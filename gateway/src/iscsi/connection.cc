@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/canary.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -60,7 +60,7 @@ void Connection::receive(Slice bytes) {
   // DESIGN R6: the host may have repeated its commands on another path.
   if (session_ && session_->liveness().answers_pings() &&
       shard_.now - session_->liveness().confirmed_until() >= limits::kDiscardSilence &&
-      !lacks(Guard::kAge)) {
+      !mutation_disables(Guard::kAge)) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }

@@ -144,14 +144,14 @@ void Session::on_data_complete(Task* task) {
   c.data_out_size = std::min(task->received, task->wanted);
   // The initiator may have sent more unsolicited data than the CDB names.
   uint32_t left = c.data_out_size;
-  size_t keep = 0;
+  size_t remaining = 0;
   for (Slice& piece : c.data_out) {
     if (left == 0) break;
     piece.size = std::min(piece.size, left);
     left -= piece.size;
-    ++keep;
+    ++remaining;
   }
-  c.data_out.resize(keep);
+  c.data_out.resize(remaining);
   nexus_->data_ready(c);
 }
 
@@ -169,7 +169,7 @@ void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& h
   task->fail_ascq = ascq;
   if (!task->begun()) held_.remove(task);
   task->command.data_out.clear();
-  r2t_.stop_asking(task);
+  r2t_.stop_requesting(task);
   discard_failed(task, header);
 }
 

@@ -19,7 +19,7 @@ void R2tScheduler::continue_task(Task* task) {
   if (task->phase != Task::Phase::kNeedsData || task->unsolicited_open) return;
   if (task->received >= task->wanted) return host_.on_data_complete(task);
   if (!task->admitted() && !try_admit(task)) return;
-  wait_for_turn(task);
+  wait_for_r2t(task);
   request_bursts();
 }
 
@@ -27,7 +27,7 @@ void R2tScheduler::continue_task(Task* task) {
 bool R2tScheduler::has_room(Task& task) const {
   const size_t need = task.wanted - task.solicited;
   lun::CommandContext& itl = *task.command.itl;
-  if (turn_of_another(task)) return false;
+  if (slice_of_another(task)) return false;
   if (admitted_ != 0) {
     if (charged_ + need > limits::kSessionMemory) return false;
     // A LUN that completes nothing leaves a part to the other LUNs of the session.
@@ -37,17 +37,17 @@ bool R2tScheduler::has_room(Task& task) const {
   return shard_.write_quota.admits(itl, need, task.held, task.refused_since);
 }
 
-// Without turns a large task of a LUN that has no memory would starve while small tasks of other
-// LUNs take all memory that comes back. The turns are short, because its LUN may hang
+// Without time slices a large task of a LUN that has no memory would starve while small tasks of
+// other LUNs take all memory that comes back. The slices are short, because its LUN may hang
 // (WriteBufferQuota does the same for units).
-bool R2tScheduler::turn_of_another(const Task& task) const {
+bool R2tScheduler::slice_of_another(const Task& task) const {
   const auto first =
       std::ranges::find_if(waiting_, [](const Task* t) { return t->command.itl->asked_for == 0; });
   if (first == waiting_.end() || *first == &task) return false;
   const Task& late = **first;
   const size_t both = size_t{late.wanted - late.solicited} + (task.wanted - task.solicited);
   if (charged_ + both <= limits::kSessionMemory) return false;
-  constexpr Nanos kRound = limits::kMemoryPatience + limits::kMemoryTurn;
+  constexpr Nanos kRound = limits::kMemoryPatience + limits::kMemorySlice;
   return (shard_.now - late.waits_since) % kRound >= limits::kMemoryPatience;
 }
 
@@ -111,28 +111,28 @@ uint32_t R2tScheduler::next_burst(const Task& task) const {
 
 // The task that was admitted first is asked first, as long as it needs data. So writes complete one
 // after the other, and not all at the end.
-void R2tScheduler::wait_for_turn(Task* task) {
-  if (task->r2t == Task::R2t::kWaitsForTurn || next_burst(*task) == 0) return;
+void R2tScheduler::wait_for_r2t(Task* task) {
+  if (task->r2t == Task::R2t::kWaitsForR2t || next_burst(*task) == 0) return;
   assert(task->r2t == Task::R2t::kAdmitted);
-  task->r2t = Task::R2t::kWaitsForTurn;
+  task->r2t = Task::R2t::kWaitsForR2t;
   const auto earlier = [](const Task* a, const Task* b) { return a->admission < b->admission; };
-  asking_.insert(std::ranges::upper_bound(asking_, task, earlier), task);
+  waiting_for_r2t_.insert(std::ranges::upper_bound(waiting_for_r2t_, task, earlier), task);
 }
 
-void R2tScheduler::stop_asking(Task* task) {
-  if (task->r2t != Task::R2t::kWaitsForTurn) return;
+void R2tScheduler::stop_requesting(Task* task) {
+  if (task->r2t != Task::R2t::kWaitsForR2t) return;
   task->r2t = Task::R2t::kAdmitted;
-  std::erase(asking_, task);
+  std::erase(waiting_for_r2t_, task);
 }
 
-// No task overtakes the first, however small its burst is. The first gets its turn: all bytes that
+// No task overtakes the first, however small its burst is. The first gets its slice: all bytes that
 // come make the outstanding ones less, and no burst is longer than kMaxSolicited.
 void R2tScheduler::request_bursts() {
-  while (!asking_.empty() && !closed_) {
-    Task* task = asking_.front();
+  while (!waiting_for_r2t_.empty() && !closed_) {
+    Task* task = waiting_for_r2t_.front();
     if (next_burst(*task) > limits::kMaxSolicited - outstanding_) return;
     request_burst(task);
-    if (next_burst(*task) == 0) stop_asking(task);
+    if (next_burst(*task) == 0) stop_requesting(task);
   }
 }
 
@@ -179,11 +179,11 @@ void R2tScheduler::release_for_unit(Task* task) {
 
 bool R2tScheduler::end(Task* task) {
   charged_ -= std::exchange(task->charged, 0);
-  const bool waits_for_turn = task->r2t == Task::R2t::kWaitsForTurn;
-  const bool cut_off = task->command.aborted || task->outstanding != 0 || waits_for_turn;
+  const bool waits_for_r2t = task->r2t == Task::R2t::kWaitsForR2t;
+  const bool cut_off = task->command.aborted || task->outstanding != 0 || waits_for_r2t;
   if (task->admitted()) --admitted_;
   if (task->r2t == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
-  stop_asking(task);
+  stop_requesting(task);
   on_solicited_bytes(task, task->outstanding);
   task->r2t = Task::R2t::kNone;
   return cut_off;
@@ -195,7 +195,7 @@ void R2tScheduler::admit_others(bool cut_off) {
 }
 
 void R2tScheduler::schedule_r2t() {
-  if (closed_ || (waiting_.empty() && asking_.empty())) return;
+  if (closed_ || (waiting_.empty() && waiting_for_r2t_.empty())) return;
   if (std::exchange(scheduled_, true)) return;
   const auto ask = [self = std::weak_ptr<R2tScheduler*>(self_)] {
     const auto alive = self.lock();

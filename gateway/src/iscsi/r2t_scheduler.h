@@ -54,7 +54,7 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   // Solicited bytes of the task are buffered.
   void consume(Task* task, uint32_t bytes);
   // Sends no further R2T for the task; those in flight remain.
-  void stop_asking(Task* task);
+  void stop_requesting(Task* task);
   // Sends the R2Ts that the limits permit now.
   void request_bursts();
   // Memory may be available again.
@@ -71,10 +71,10 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   bool try_admit(Task* task);
   void admit(Task* task, uint32_t bytes);
   bool has_room(Task& task) const;
-  bool turn_of_another(const Task& task) const;
+  bool slice_of_another(const Task& task) const;
   void wait_for_memory(Task* task);
   uint32_t next_burst(const Task& task) const;
-  void wait_for_turn(Task* task);
+  void wait_for_r2t(Task* task);
   void request_burst(Task* task);
   void schedule_r2t();
   void hold_for_unit(Task* task, lun::CommandContext* itl, uint32_t bytes);
@@ -82,8 +82,8 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   Shard& shard_;
   const Parameters& parameters_;
   Host& host_;
-  std::vector<Task*> waiting_;  // in R2t::kWaitsMemory, oldest first
-  std::vector<Task*> asking_;   // in R2t::kWaitsForTurn, in the order of admission
+  std::vector<Task*> waiting_;          // in R2t::kWaitsMemory, oldest first
+  std::vector<Task*> waiting_for_r2t_;  // in R2t::kWaitsForR2t, in the order of admission
   bool in_quota_queue_ = false;
   bool closed_ = false;
   bool scheduled_ = false;    // schedule_r2t() has posted a task

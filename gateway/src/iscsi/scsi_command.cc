@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/canary.h"
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 #include "iscsi/session.h"
 #include "scsi/sense.h"
 #include "unit/statistics.h"
@@ -126,8 +126,9 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.epoch = more.by_forwarder.epoch;
   c.fresh_until = 0;
   if (forwarding()) {
-    c.fresh_until = lacks(Guard::kToken) ? 0 : tokens_.fresh_until(more.by_forwarder.token);
-  } else if (liveness_.answers_pings() && !lacks(Guard::kAge)) {
+    c.fresh_until =
+        mutation_disables(Guard::kToken) ? 0 : tokens_.fresh_until(more.by_forwarder.token);
+  } else if (liveness_.answers_pings() && !mutation_disables(Guard::kAge)) {
     c.fresh_until = liveness_.confirmed_until() + limits::kDiscardSilence;
   }
   c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);
@@ -198,7 +199,7 @@ void Session::start(Task* task) {
 void Session::refuse_full(Task* task, const lun::CommandContext& itl) {
   lun::Command& c = task->command;
   c.status = scsi::Status::kTaskSetFull;
-  itl.unit().statistics().lane(shard_.context.reactor).fail(lun::Failure::kBusy);
+  itl.unit().statistics().shard(shard_.context.reactor).fail(lun::Failure::kBusy);
   complete(task);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/canary.h"
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -237,14 +237,14 @@ void Session::tick(Nanos now, Nanos last_heard) {
   }
   announce_window();
   keep_fresh();
-  if (s.nop_silence == 0 || lacks(Guard::kPing)) return;
+  if (s.nop_silence == 0 || mutation_disables(Guard::kPing)) return;
   const bool answers = liveness_.answers_pings();
   if (liveness_.ping_in_flight()) {
     const Nanos sent = liveness_.ping_sent();
     // DESIGN R6: a peer that answered pings before and does not now is gone, or receives nothing.
     if (answers) {
       if (now - sent < s.nop_timeout || liveness_.confirmed_until() >= sent) return;
-      if (lacks(Guard::kClose)) return;
+      if (mutation_disables(Guard::kClose)) return;
       shard_.counters->nop_timeouts.add();
       return host_.drop("no answer to NOP-In");
     }
@@ -261,7 +261,7 @@ void Session::tick(Nanos now, Nanos last_heard) {
 // from us. A forwarded one is not stale between its steps if it began while its token was valid
 // (gateway/decisions/forwarding.md).
 void Session::keep_fresh() {
-  if (!liveness_.answers_pings() || pool_.in_use() == 0 || lacks(Guard::kAge)) return;
+  if (!liveness_.answers_pings() || pool_.in_use() == 0 || mutation_disables(Guard::kAge)) return;
   const Nanos until = liveness_.confirmed_until() + limits::kDiscardSilence;
   table_.for_each([until, this](Task* task) {
     if (!forwarding() || task->command.submitted) task->command.fresh_until = until;

@@ -113,19 +113,21 @@ unsigned SessionDirectory::limit_reached(const SessionKey& except) const {
   return others >= static_cast<long>(most) ? most : 0;
 }
 
-void SessionDirectory::tell_holders(const std::string& target,
-                                    const std::function<void(ConnectionHandle)>& tell) {
+void SessionDirectory::notify_holders(const std::string& target,
+                                      const std::function<void(ConnectionHandle)>& notify) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, slot] : slots_) {
     if (key.target != target || slot.tsih == 0) continue;
-    reactors_.post(slot.holder.reactor, [tell, h = slot.holder] { tell(h); });
+    reactors_.post(slot.holder.reactor, [notify, h = slot.holder] { notify(h); });
   }
 }
 
-void SessionDirectory::end_all(const std::string& target) { tell_holders(target, callbacks_.end); }
+void SessionDirectory::end_all(const std::string& target) {
+  notify_holders(target, callbacks_.end);
+}
 
 void SessionDirectory::review_all(const std::string& target) {
-  tell_holders(target, callbacks_.review);
+  notify_holders(target, callbacks_.review);
 }
 
 void SessionDirectory::review_gateway(uint16_t gateway) {

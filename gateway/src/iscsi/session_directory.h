@@ -107,7 +107,8 @@ class SessionDirectory {
     std::deque<Claim> waiting;
   };
   void grant_locked(Slot& slot);
-  void tell_holders(const std::string& target, const std::function<void(ConnectionHandle)>& tell);
+  void notify_holders(const std::string& target,
+                      const std::function<void(ConnectionHandle)>& notify);
   uint16_t take_tsih_locked();
 
   Reactors& reactors_;

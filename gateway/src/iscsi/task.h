@@ -34,10 +34,10 @@ struct Task {
   };
   // Whether an R2T may be sent for it (r2t_scheduler.h).
   enum class R2t : uint8_t {
-    kNone,          // not admitted, or it needs no R2T
-    kWaitsMemory,   // waits for memory for all of its data
-    kAdmitted,      // there is memory for all of its data
-    kWaitsForTurn,  // admitted, and gets another R2T when the session may send one
+    kNone,         // not admitted, or it needs no R2T
+    kWaitsMemory,  // waits for memory for all of its data
+    kAdmitted,     // there is memory for all of its data
+    kWaitsForR2t,  // admitted, and gets another R2T when the session may send one
   };
 
   lun::Command command;
@@ -87,7 +87,7 @@ struct Task {
   bool begun() const { return phase != Phase::kReceived; }
   // The nexus needs no data for it (any more): data that still arrives is discarded.
   bool ignores_data() const { return phase == Phase::kExecuting || phase == Phase::kAnswered; }
-  bool admitted() const { return r2t == R2t::kAdmitted || r2t == R2t::kWaitsForTurn; }
+  bool admitted() const { return r2t == R2t::kAdmitted || r2t == R2t::kWaitsForR2t; }
   void enter(Phase next_phase) {
     assert(may_follow(next_phase));
     phase = next_phase;

@@ -20,12 +20,12 @@ size_t above(size_t bytes, size_t reserve) { return bytes > reserve ? bytes - re
 
 }  // namespace
 
-lun::UnitStatistics::Lane& WriteBufferQuota::unit_lane(lun::CommandContext& itl) const {
-  return itl.unit().statistics().lane(context_.reactor);
+lun::UnitStatistics::Shard& WriteBufferQuota::unit_shard(lun::CommandContext& itl) const {
+  return itl.unit().statistics().shard(context_.reactor);
 }
 
 size_t& WriteBufferQuota::held_by(lun::CommandContext& itl) const {
-  return unit_lane(itl).data_out_held;
+  return unit_shard(itl).data_out_held;
 }
 
 bool WriteBufferQuota::admits(lun::CommandContext& itl, size_t bytes, size_t own, Nanos& since) {
@@ -40,11 +40,11 @@ bool WriteBufferQuota::admits(lun::CommandContext& itl, size_t bytes, size_t own
     return admits_first(since, fits || alone, true);
   }
   const bool shares = held + 2 * bytes <= room;
-  if (itl.asked_for != 0) return !turn_of_another(since) && shares;
-  // The first command of a nexus: other writers of the same unit could starve it. It gets a turn
+  if (itl.asked_for != 0) return !slice_of_another(since) && shares;
+  // The first command of a nexus: other writers of the same unit could starve it. It gets a slice
   // only if the unit gives memory back; a unit that hangs would delay the others for nothing.
   const bool first = fits && free() > budget / limits::kFirstWriteReserve;
-  const Nanos given_back = unit_lane(itl).data_out_given_back;
+  const Nanos given_back = unit_shard(itl).data_out_given_back;
   return admits_first(since, shares || first, since != 0 && given_back > since);
 }
 
@@ -58,21 +58,21 @@ bool WriteBufferQuota::admits_read(size_t bytes, size_t waiting, Nanos& since) {
     const size_t most = reserved_ != 0 ? limits::kMaxTransferBytes : budget / 4;
     return admits_first(since, free() >= reserve / 2 + std::min(bytes, most), true);
   }
-  if (turn_of_another(since)) return false;
+  if (slice_of_another(since)) return false;
   return waiting + bytes <= std::min<size_t>(limits::kMaxOutputBytes, above(free(), reserve));
 }
 
-// Without turns a large command would starve while small ones take all memory that comes back.
-bool WriteBufferQuota::admits_first(Nanos& since, bool fits, bool may_have_turn) {
-  if (turn_of_another(since)) return false;
+// Without time slices a large command would starve while small ones take all returned memory.
+bool WriteBufferQuota::admits_first(Nanos& since, bool fits, bool may_have_slice) {
+  if (slice_of_another(since)) return false;
   if (fits) {
     if (late_ == &since) late_ = nullptr;
     return true;
   }
   const Nanos now = *context_.now;
-  if (since == 0 || had_turn_ == &since) since = now;
-  if (had_turn_ == &since) had_turn_ = nullptr;
-  if (may_have_turn && (!late_ || since < late_since_)) {
+  if (since == 0 || had_slice_ == &since) since = now;
+  if (had_slice_ == &since) had_slice_ = nullptr;
+  if (may_have_slice && (!late_ || since < late_since_)) {
     late_ = &since;
     late_since_ = since;
   }
@@ -80,17 +80,17 @@ bool WriteBufferQuota::admits_first(Nanos& since, bool fits, bool may_have_turn)
   return false;
 }
 
-// A command that was refused for kMemoryPatience has a turn of kMemoryTurn, in which no other is
-// admitted. The turns are short and rare, because a unit that hangs gives nothing back.
-bool WriteBufferQuota::turn_of_another(const Nanos& since) {
+// A command that was refused for kMemoryPatience has a time slice of kMemorySlice, in which no
+// other is admitted. The slices are short and rare, because a unit that hangs gives nothing back.
+bool WriteBufferQuota::slice_of_another(const Nanos& since) {
   if (!late_) [[likely]]
     return false;
   const Nanos now = *context_.now;
-  const Nanos begins = std::max(late_since_, last_turn_) + limits::kMemoryPatience;
-  if (now >= begins + limits::kMemoryTurn) {
-    had_turn_ = std::exchange(late_, nullptr);
-    last_turn_ = now;
-  } else if (now - late_seen_ > limits::kMemoryTurn / 2) {
+  const Nanos begins = std::max(late_since_, last_slice_) + limits::kMemoryPatience;
+  if (now >= begins + limits::kMemorySlice) {
+    had_slice_ = std::exchange(late_, nullptr);
+    last_slice_ = now;
+  } else if (now - late_seen_ > limits::kMemorySlice / 2) {
     late_ = nullptr;  // it no longer asks
   }
   return late_ && late_ != &since && now >= begins;
@@ -109,7 +109,7 @@ void WriteBufferQuota::release(lun::CommandContext& itl, size_t bytes, size_t re
   held_ -= bytes;
   reserved_ -= reserved;
   held_by(itl) -= bytes;
-  if (bytes != 0) unit_lane(itl).data_out_given_back = *context_.now;
+  if (bytes != 0) unit_shard(itl).data_out_given_back = *context_.now;
   if (waiting_.empty() || notifies_) return;
   notifies_ = true;
   // Later, because the event that ended this command may be about to end other commands, too.
@@ -125,8 +125,8 @@ void WriteBufferQuota::leave(const Waiter& waiter) {
 // In rotation, so that no session gets all memory that comes back.
 void WriteBufferQuota::notify_waiters() {
   notifies_ = false;
-  const size_t turns = std::min(kNotifiedAtOnce, waiting_.size());
-  for (size_t i = 0; i < turns && !waiting_.empty(); ++i) {
+  const size_t count = std::min(kNotifiedAtOnce, waiting_.size());
+  for (size_t i = 0; i < count && !waiting_.empty(); ++i) {
     Waiter* waiter = waiting_.front();
     waiting_.splice(waiting_.end(), waiting_, waiting_.begin());
     waiter->memory_came_back();

@@ -56,9 +56,9 @@ class WriteBufferQuota {
   void leave(const Waiter& waiter);
 
  private:
-  bool admits_first(Nanos& since, bool fits, bool may_have_turn);
-  bool turn_of_another(const Nanos& since);
-  lun::UnitStatistics::Lane& unit_lane(lun::CommandContext& itl) const;
+  bool admits_first(Nanos& since, bool fits, bool may_have_slice);
+  bool slice_of_another(const Nanos& since);
+  lun::UnitStatistics::Shard& unit_shard(lun::CommandContext& itl) const;
   size_t& held_by(lun::CommandContext& itl) const;
   void notify_waiters();
 
@@ -69,9 +69,9 @@ class WriteBufferQuota {
   // `since` identifies it and is only compared, because the command may be gone.
   const Nanos* late_ = nullptr;
   Nanos late_since_ = 0;
-  Nanos late_seen_ = 0;              // when it last asked
-  const Nanos* had_turn_ = nullptr;  // it was next but did not succeed: the others come first now
-  Nanos last_turn_ = 0;              // end of that turn
+  Nanos late_seen_ = 0;               // when it last asked
+  const Nanos* had_slice_ = nullptr;  // it was next but did not succeed: the others come first now
+  Nanos last_slice_ = 0;              // end of that slice
   std::list<Waiter*> waiting_;
   bool notifies_ = false;  // notify_waiters() was posted
 };

@@ -149,12 +149,12 @@ TEST_F(Metrics, ReactorsAddUpAndWireStandsApartFromPayload) {
 }
 
 TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
-  auto& lane = unit_->statistics().lane(0);
-  lane.begun.add(3);
-  lane.complete(lun::Activity::kRead).add(100 * kMicrosecond);
-  lane.complete(lun::Activity::kRead).add(20 * kSecond);
-  lane.read_bytes.add(8192);
-  lane.fail(lun::Failure::kMedium);
+  auto& shard = unit_->statistics().shard(0);
+  shard.begun.add(3);
+  shard.complete(lun::Activity::kRead).add(100 * kMicrosecond);
+  shard.complete(lun::Activity::kRead).add(20 * kSecond);
+  shard.read_bytes.add(8192);
+  shard.fail(lun::Failure::kMedium);
   const std::string out = text();
   const std::string lun = "target=\"iqn.2026-11.example:t\",lun=\"5\"";
   for (const std::string& line :
@@ -169,8 +169,8 @@ TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
 }
 
 TEST_F(Metrics, LatencyBucketsGrowAndHoldWhatIsBelowThem) {
-  auto& lane = unit_->statistics().lane(0);
-  lane.complete(lun::Activity::kWrite).add(100 * kMicrosecond);
+  auto& shard = unit_->statistics().shard(0);
+  shard.complete(lun::Activity::kWrite).add(100 * kMicrosecond);
   for (const MetricFamily& family : Collector(sources()).Collect()) {
     if (family.name != "sluice_gateway_lun_latency_seconds") continue;
     for (const auto& metric : family.metric) {

@@ -58,12 +58,12 @@ class Echo final : public forward::Caller {
   }
   // It is not over when its connection is, as if a backend kept a command of it.
   void linger(bool on) { lingers_ = on; }
-  void let_go() {
+  void end() {
     over_ = true;
     transport_->over();
   }
-  // Says `bytes` of the pool's, as many as go into whole buffers.
-  void say(BufferPool& pool, size_t bytes) {
+  // Sends `bytes` of the pool's, as many as go into whole buffers.
+  void send(BufferPool& pool, size_t bytes) {
     for (; bytes >= BufferPool::kLargest; bytes -= BufferPool::kLargest) {
       BufferRef buffer = pool.allocate(BufferPool::kLargest);
       ASSERT_TRUE(buffer);
@@ -160,11 +160,11 @@ class Dialling : public testing::Test {
     EXPECT_EQ(echo->wait(), "connected");
     echo->linger(true);
     const size_t before = in_use();
-    run([&] { echo->say(reactor_->buffers(), kSaid); });
+    run([&] { echo->send(reactor_->buffers(), kSaid); });
     EXPECT_GT(in_use(), before);
     end(*echo, fd);
     EXPECT_TRUE(comes_down_to(before));
-    run([&] { echo->let_go(); });
+    run([&] { echo->end(); });
     ::close(fd);
   }
   static constexpr size_t kSaid = size_t{24} << 20;  // more than two sockets hold

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/canary.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/admission.h"
@@ -180,7 +180,7 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (portal.forwarding && !lacks(Guard::kLinger)) {
+  if (portal.forwarding && !mutation_disables(Guard::kLinger)) {
     // Every connection that it accepts has it from its creation (DESIGN R6).
     const linger reset{1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -197,12 +197,12 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
   }
   const int error = errno;
   ::close(fd);
-  const char* mend = error == EADDRINUSE ? "; another program listens there, stop it or choose "
-                                           "another port"
-                     : error == EADDRNOTAVAIL ? "; no interface of this machine has that address"
-                                              : "";
+  const char* remedy = error == EADDRINUSE ? "; another program listens there, stop it or choose "
+                                             "another port"
+                       : error == EADDRNOTAVAIL ? "; no interface of this machine has that address"
+                                                : "";
   return Error{
-      fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error), mend)};
+      fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error), remedy)};
 }
 
 Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {

@@ -165,7 +165,7 @@ void Reactor::loop_once() {
   wait();
   const Nanos woke = setup_.clock();
   shard_.now = woke;
-  if (guard_.begin_turn(woke)) on_stall(woke);
+  if (guard_.begin_iteration(woke)) on_stall(woke);
   unsigned head = 0;
   unsigned seen = 0;
   io_uring_cqe* cqe = nullptr;

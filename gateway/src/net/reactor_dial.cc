@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/canary.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "base/socket_address.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
@@ -28,7 +28,7 @@ void Reactor::dial(const std::string& address, std::shared_ptr<forward::Caller> 
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // DESIGN R6: from creation, so that it also holds for a process that is killed.
   const linger reset{1, 0};
-  if (!lacks(Guard::kLinger)) {
+  if (!mutation_disables(Guard::kLinger)) {
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
   const std::string& cc = setup_.tcp_congestion;

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 
 namespace sluice::net {
 namespace {
@@ -124,8 +124,8 @@ uint64_t discards_of(const std::string& device) {
 }
 
 TEST_F(StandingStill, ADiscardIsOneAndNotAWriteOfZeros) {
-  backend::Place place("/var/tmp");
-  backend::LoopDevice loop(place.file("backing.img"), 8 << 20);
+  backend::ScratchDirectory scratch("/var/tmp");
+  backend::LoopDevice loop(scratch.file("backing.img"), 8 << 20);
   if (!loop.skip_reason().empty()) GTEST_SKIP() << loop.skip_reason();
   const int device = open(loop.path().c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(device, 0);

@@ -110,7 +110,7 @@ class ClusterTest : public LunTest {
       for (auto& done : std::exchange(link->closed, {})) reactors.post(0, std::move(done));
     }
     for (auto& nexus : nexuses) nexus->close(false, [] {});
-    for (int turn = 0; turn < 3; ++turn) {
+    for (int round = 0; round < 3; ++round) {
       reactors.run();
       for (const auto& [owner, link] : links.links) {
         for (Command* command : std::exchange(link->aborted, {})) {
@@ -136,14 +136,14 @@ class ClusterTest : public LunTest {
   }
   // -1: not complete; else the result.
   std::shared_ptr<int> release_unit() {
-    auto said = std::make_shared<int>(-1);
-    release(*unit, reactors, [said](bool flushed) { *said = flushed; });
-    return said;
+    auto result = std::make_shared<int>(-1);
+    release(*unit, reactors, [result](bool flushed) { *result = flushed; });
+    return result;
   }
   std::shared_ptr<int> fence_unit() {
-    auto said = std::make_shared<int>(-1);
-    fence(*unit, reactors, [said] { *said = 1; });
-    return said;
+    auto result = std::make_shared<int>(-1);
+    fence(*unit, reactors, [result] { *result = 1; });
+    return result;
   }
   // Counts dropped nexuses.
   void watch_drops(Nexus& nexus) {

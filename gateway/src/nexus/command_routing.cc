@@ -72,7 +72,7 @@ bool prepare(Unit& unit, Command& command) {
     finish_sense(command, sense);
     return false;
   }
-  if (!still_passes(unit, command, unit.gate_word())) return false;
+  if (!is_still_admitted(unit, command, unit.gate_word())) return false;
   command.data_out_wanted = 0;
   command.wants_hold = false;
   if (!operation(command.info->operation).prepare(unit, command, &sense)) {
@@ -154,7 +154,7 @@ bool run_here(Unit& unit, Command& command) {
   }
   if (command.held_since >= 0 && finish_late(command)) return true;
   if (command.prepared) {
-    if (!still_passes(unit, command, unit.gate_word())) return true;
+    if (!is_still_admitted(unit, command, unit.gate_word())) return true;
   } else if (!prepare(unit, command)) {
     return true;
   }
@@ -196,7 +196,7 @@ bool go(Unit& unit, Command& command) {
   }
 }
 
-bool limited(const Unit& unit) { return (unit.gate() & Unit::kElsewhere) == 0; }
+bool limited(const Unit& unit) { return (unit.gate() & Unit::kNotOwner) == 0; }
 
 void hold(Unit& unit, Command& command) {
   if (!unit.hold()) {
@@ -225,9 +225,9 @@ void run_unblocked(Command& command) {
   command.stage = Stage::kRunning;
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
-  if ((word & Unit::kElsewhere) || !command.prepared || command.epoch != 0) [[unlikely]]
+  if ((word & Unit::kNotOwner) || !command.prepared || command.epoch != 0) [[unlikely]]
     return place(unit, command);
-  if (still_passes(unit, command, word)) run(unit, command);
+  if (is_still_admitted(unit, command, word)) run(unit, command);
 }
 
 }  // namespace
@@ -236,7 +236,7 @@ bool begin_by_detour(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return false;
   const Role role = unit.role();
   if (role.standing == Standing::kOwner) {
-    if (!look_at(unit, command, unit.gate_word())) return false;
+    if (!parse_and_admit(unit, command, unit.gate_word())) return false;
     if (want_data(command)) return true;
     place(unit, command);
     return false;

@@ -12,7 +12,7 @@ bool attribute_known(const Command& command, scsi::Sense* sense) {
   return false;
 }
 
-bool look_at(Unit& unit, Command& command, uint64_t word) {
+bool parse_and_admit(Unit& unit, Command& command, uint64_t word) {
   if (command.epoch != 0 && command.epoch != unit.epoch()) [[unlikely]] {
     finish_not_owner(command);
     return false;
@@ -23,7 +23,7 @@ bool look_at(Unit& unit, Command& command, uint64_t word) {
     refuse_cdb(unit, command, sense);
     return false;
   }
-  if (!passes_gate(unit, command, word)) return false;
+  if (!is_admitted(unit, command, word)) return false;
   if (!operation(command.info->operation).prepare(unit, command, &sense)) {
     if (sense.key == scsi::SenseKey::kNoSense) {
       finish_good(command);

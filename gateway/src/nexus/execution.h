@@ -10,7 +10,7 @@ namespace sluice::lun {
 
 // Checks a command that just entered the task set: CDB, gate (`word` is its gate word), required
 // data. False: it was answered.
-bool look_at(Unit& unit, Command& command, uint64_t word);
+bool parse_and_admit(Unit& unit, Command& command, uint64_t word);
 
 // SAM-5 §8.6: the ACA attribute is invalid because NACA is not supported; 5 to 7 are reserved.
 bool attribute_known(const Command& command, scsi::Sense* sense);

@@ -12,16 +12,16 @@ namespace {
 // Whether it may have reached the backend, or will without another check of the unit's role.
 bool started(const Command& command) {
   return command.stage == Command::Stage::kWaitingForRange ||
-         command.stage == Command::Stage::kWaitingForTurn ||
+         command.stage == Command::Stage::kWaitingForChange ||
          command.stage == Command::Stage::kRunning;
 }
 
-// Whether it only waits for the task set, a range, a turn or data: nothing was submitted.
+// Whether it only waits for the task set, a range, a change or data: nothing was submitted.
 bool ends_at_once(const Command& command) {
   return command.stage == Command::Stage::kAwaitingData || command.stage == Command::Stage::kHeld ||
          command.stage == Command::Stage::kBlocked ||
          command.stage == Command::Stage::kWaitingForRange ||
-         command.stage == Command::Stage::kWaitingForTurn;
+         command.stage == Command::Stage::kWaitingForChange;
 }
 
 }  // namespace

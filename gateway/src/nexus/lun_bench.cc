@@ -42,8 +42,8 @@ class BenchAio : public Aio {
   void submit(AioOp&) override { std::abort(); }
 };
 
-struct House {
-  House(const char* kind, unsigned reactor_count) : reactors(reactor_count) {
+struct LunBench {
+  LunBench(const char* kind, unsigned reactor_count) : reactors(reactor_count) {
     backend::Spec spec;
     spec.kind = kind;
     spec.size = uint64_t{1} << 30;
@@ -58,7 +58,7 @@ struct House {
     while (unit->attached().pop(*nexus->use(0), &ua)) {
     }
   }
-  ~House() {
+  ~LunBench() {
     nexus->close(false, [] {});
     reactors.run();
   }
@@ -86,75 +86,75 @@ void set_cdb(Command& command, uint8_t opcode, uint32_t lba, uint16_t blocks) {
   command.complete = [](Command&) {};
 }
 
-void read_4k_in(benchmark::State& state, House& house) {
+void read_4k_in(benchmark::State& state, LunBench& bench) {
   std::vector<Command> commands(32);
   uint32_t lba = 0;
   for (auto _ : state) {
     Command& command = commands[lba / 8 % commands.size()];
     set_cdb(command, 0x28, lba, 8);
-    house.nexus->begin(command);
+    bench.nexus->begin(command);
     benchmark::DoNotOptimize(command.data_in.data());
     lba = (lba + 8) % 100000;
-    house.end_batch(lba);
+    bench.end_batch(lba);
   }
 }
 
 void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
-  House house(kind, reactors);
-  read_4k_in(state, house);
+  LunBench bench(kind, reactors);
+  read_4k_in(state, bench);
 }
 
 // The nexus is a registrant of a Write Exclusive - Registrants Only reservation that another nexus
 // holds.
 void read_4k_registrant(benchmark::State& state, const char* kind, unsigned reactors) {
-  House house(kind, reactors);
-  NexusId other = house.nexus->id();
+  LunBench bench(kind, reactors);
+  NexusId other = bench.nexus->id();
   other.initiator_name += "2";
   ReservationState reservation;
   reservation.type = ReservationType::kWriteExclusiveRegistrantsOnly;
   reservation.holder = other;
-  reservation.registrations = {{other, 2, false, {}}, {house.nexus->id(), 1, false, {}}};
+  reservation.registrations = {{other, 2, false, {}}, {bench.nexus->id(), 1, false, {}}};
   {
-    const std::lock_guard lock(house.unit->mutex());
-    house.unit->reservations().replace(reservation);
-    house.unit->reservations_changed();
+    const std::lock_guard lock(bench.unit->mutex());
+    bench.unit->reservations().replace(reservation);
+    bench.unit->reservations_changed();
   }
-  read_4k_in(state, house);
+  read_4k_in(state, bench);
 }
 
 void write_4k(benchmark::State& state, const char* kind, unsigned reactors) {
-  House house(kind, reactors);
+  LunBench bench(kind, reactors);
   std::vector<Command> commands(32);
   std::vector<uint8_t> data(4096);
   uint32_t lba = 0;
   for (auto _ : state) {
     Command& command = commands[lba / 8 % commands.size()];
     set_cdb(command, 0x2a, lba, 8);
-    house.nexus->begin(command);
+    bench.nexus->begin(command);
     command.data_out.clear();
     command.data_out.push_back({BufferRef(), data.data(), 4096});
     command.data_out_size = 4096;
-    house.nexus->data_ready(command);
+    bench.nexus->data_ready(command);
     lba = (lba + 8) % 100000;
-    house.end_batch(lba);
+    bench.end_batch(lba);
   }
 }
 
 void test_unit_ready(benchmark::State& state) {
-  House house("null", 1);
+  LunBench bench("null", 1);
   Command command;
   command.complete = [](Command&) {};
   uint32_t count = 0;
   for (auto _ : state) {
-    house.nexus->begin(command);
-    house.end_batch(count += 8);
+    bench.nexus->begin(command);
+    bench.end_batch(count += 8);
   }
 }
 
 // Acquires and releases a 4k range while 32 others are held.
-void hold(benchmark::State& state, bool exclusive, unsigned lanes) {
-  BenchReactors reactors(lanes);
-  auto table = std::make_shared<RangeTable>(lanes);
+void hold(benchmark::State& state, bool exclusive, unsigned shards) {
+  BenchReactors reactors(shards);
+  auto table = std::make_shared<RangeTable>(shards);
   std::vector<RangeHold> held(32);
   uint64_t at = 0;
   const auto set = [&](RangeHold& h) {

@@ -150,13 +150,13 @@ bool Nexus::begin(Command& command) {
     }
   }
   Unit& unit = command.itl->unit();
-  unit.statistics().lane(context_.reactor).begun.add(1);
+  unit.statistics().shard(context_.reactor).begun.add(1);
   enter(*command.itl, command);
   const uint64_t word = unit.gate_word();
   if ((word & Unit::kDetour) || command.itl->held != 0) [[unlikely]] {
     return begin_by_detour(unit, command);
   }
-  if (!look_at(unit, command, word)) return false;
+  if (!parse_and_admit(unit, command, word)) return false;
   if (command.data_out_wanted != 0 && command.expected_data_out != 0) {
     command.stage = Command::Stage::kAwaitingData;
     return true;
@@ -174,7 +174,7 @@ void Nexus::data_ready(Command& command) {
       [[unlikely]] {
     return place(unit, command);
   }
-  if (still_passes(unit, command, word)) dispatch(unit, command);
+  if (is_still_admitted(unit, command, word)) dispatch(unit, command);
 }
 
 void Nexus::abort(Command& command) { Itl::abort_command(command, false); }

@@ -70,7 +70,7 @@ void OwnerResets::tick() {
 void OwnerResets::clear() {
   count_ = 0;
   for (const auto& [unit, these] : std::exchange(resets_, {})) {
-    for (const ResetPtr& reset : these) let_go(*reset);
+    for (const ResetPtr& reset : these) release_waiting(*reset);
   }
 }
 
@@ -128,13 +128,13 @@ void OwnerResets::end(const ResetPtr& reset) {
   if (found->second.empty()) resets_.erase(found);
   --count_;
   const auto behind = reset->behind;
-  let_go(*reset);
+  release_waiting(*reset);
   for (const std::shared_ptr<Itl>& itl : behind) {
     if (itl->resets == 0) resume(*itl);
   }
 }
 
-void OwnerResets::let_go(Reset& reset) {
+void OwnerResets::release_waiting(Reset& reset) {
   for (const std::shared_ptr<Itl>& itl : reset.behind) {
     --itl->resets;
     --itl->held;

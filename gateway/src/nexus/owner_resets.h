@@ -58,7 +58,7 @@ class OwnerResets {
   void answered(const ResetPtr& reset, bool done);
   // Removes it; commands behind it continue.
   void end(const ResetPtr& reset);
-  void let_go(Reset& reset);
+  void release_waiting(Reset& reset);
 
   NexusContext& nexus_;
   OwnerLinks& links_;

@@ -17,13 +17,13 @@ class OwnerResetsTest : public ClusterTest {
 
   // What a reset by `nexus` was answered so far.
   std::shared_ptr<Answer> reset(Nexus& nexus) {
-    auto answer = std::make_shared<Answer>(Answer::kNone);
-    EXPECT_TRUE(nexus.logical_unit_reset(0, [answer](bool at_owner) {
-      EXPECT_EQ(*answer, Answer::kNone);
-      *answer = at_owner ? Answer::kDone : Answer::kRefused;
+    auto result = std::make_shared<Answer>(Answer::kNone);
+    EXPECT_TRUE(nexus.logical_unit_reset(0, [result](bool at_owner) {
+      EXPECT_EQ(*result, Answer::kNone);
+      *result = at_owner ? Answer::kDone : Answer::kRefused;
     }));
     reactors.run();
-    return answer;
+    return result;
   }
   std::vector<FakeLink::Function>& asked(size_t link) {
     return links.links.at(link).second->functions;
@@ -51,24 +51,24 @@ class OwnerResetsTest : public ClusterTest {
 TEST_F(OwnerResetsTest, AResetThatItsOwnerDidNotDoGoesToTheNextOwner) {
   follow_to(2, 7);
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   ASSERT_EQ(asked(0).size(), 1u);
   answer(0, false);
-  EXPECT_EQ(*said, Answer::kNone) << "nobody has done it";
+  EXPECT_EQ(*result, Answer::kNone) << "nobody has done it";
   follow_to(3, 8);
   ASSERT_EQ(links.links.size(), 2u);
   EXPECT_EQ(links.links[1].first, 3);
   ASSERT_EQ(asked(1).size(), 1u);
   EXPECT_EQ(asked(1)[0].function, LinkFunction::kLogicalUnitReset);
-  EXPECT_EQ(*said, Answer::kNone);
+  EXPECT_EQ(*result, Answer::kNone);
   answer(1, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
 }
 
 TEST_F(OwnerResetsTest, AnOwnerThatIsNotOneYetIsAskedAgainAtTheNextTickAndNoSooner) {
   follow_to(2, 7);
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   answer(0, false);
   EXPECT_EQ(asked(0).size(), 1u);
   tick(*nexus);
@@ -76,7 +76,7 @@ TEST_F(OwnerResetsTest, AnOwnerThatIsNotOneYetIsAskedAgainAtTheNextTickAndNoSoon
   tick(*nexus);
   EXPECT_EQ(asked(0).size(), 2u) << "it has not answered";
   answer(0, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   tick(*nexus);
   EXPECT_EQ(asked(0).size(), 2u);
 }
@@ -84,22 +84,22 @@ TEST_F(OwnerResetsTest, AnOwnerThatIsNotOneYetIsAskedAgainAtTheNextTickAndNoSoon
 TEST_F(OwnerResetsTest, AnOwnerThatCameWhileTheOneBeforeWasAskedIsAskedAtItsAnswer) {
   follow_to(2, 7);
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   follow_to(3, 8);
   EXPECT_EQ(links.links.size(), 1u) << "it may have been done where it is";
   answer(0, false);
   ASSERT_EQ(links.links.size(), 2u);
   answer(1, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
 }
 
 TEST_F(OwnerResetsTest, OneThatWasDoneBeforeTheVolumeMovedIsNotDoneTwice) {
   follow_to(2, 7);
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   follow_to(3, 8);
   answer(0, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   EXPECT_EQ(links.links.size(), 1u);
 }
 
@@ -107,10 +107,10 @@ TEST_F(OwnerResetsTest, AGatewayThatBecomesTheOwnerDoesItItself) {
   follow_to(2, 7);
   auto nexus = open("a");
   auto other = open("b", 1);
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   answer(0, false);
   serve_here(8);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   EXPECT_EQ(asked(0).size(), 1u);
   forget_attentions(*nexus);
   EXPECT_EQ(start(*other, test_unit_ready()).sense(), 0x062a06u);
@@ -121,7 +121,7 @@ TEST_F(OwnerResetsTest, AGatewayThatBecomesTheOwnerDoesItItself) {
 TEST_F(OwnerResetsTest, AtTheOwnerItBecameOthersCommandsAreAbortedAndWaitedFor) {
   auto nexus = open("a");
   auto other = open("b", 1);
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   forget_attentions(*other);
   Task& theirs = start(*other, read16(0, 8));
   fate = std::make_shared<Fate>();
@@ -130,10 +130,10 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameOthersCommandsAreAbortedAndWaitedFor) 
   backend->holds = true;
   serve(*unit, reactors, std::move(owned), nullptr, {}, 1, kSelf);
   reactors.run();
-  EXPECT_EQ(*said, Answer::kNone) << "R5: the backend has not let go of it";
+  EXPECT_EQ(*result, Answer::kNone) << "R5: the backend has not let go of it";
   backend->release_all();
   reactors.run();
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   EXPECT_TRUE(theirs.done());
   EXPECT_TRUE(theirs.command.task_aborted_status);
 }
@@ -142,19 +142,19 @@ TEST_F(OwnerResetsTest, OneThatComesWhileTheVolumeIsGivenAwayIsDoneByWhoeverHasI
   serve_here(6);
   auto nexus = open("a");
   release_unit();
-  const auto said = reset(*nexus);
-  EXPECT_EQ(*said, Answer::kNone);
+  const auto result = reset(*nexus);
+  EXPECT_EQ(*result, Answer::kNone);
   follow_to(2, 7);
   ASSERT_EQ(links.links.size(), 1u);
   answer(0, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
 }
 
 TEST_F(OwnerResetsTest, WhatComesBehindAResetIsHeldUntilItIsDone) {
   follow_to(2, 7);
   auto nexus = open("a");
   Task& before = start(*nexus, read16(0, 8));
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   EXPECT_EQ(links.last().aborted.size(), 1u);
   finish_good(*std::exchange(links.last().aborted, {}).at(0));
   EXPECT_TRUE(before.done());
@@ -167,9 +167,9 @@ TEST_F(OwnerResetsTest, WhatComesBehindAResetIsHeldUntilItIsDone) {
   follow_to(3, 8);
   answer(0, false);
   EXPECT_TRUE(links.last().started.empty());
-  EXPECT_EQ(*said, Answer::kNone);
+  EXPECT_EQ(*result, Answer::kNone);
   answer(1, true);
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   ASSERT_EQ(links.last().started.size(), 2u);
   EXPECT_EQ(links.last().started[0].first, &write.command);
   EXPECT_EQ(links.last().started[1].first, &read.command);
@@ -177,7 +177,7 @@ TEST_F(OwnerResetsTest, WhatComesBehindAResetIsHeldUntilItIsDone) {
 
 TEST_F(OwnerResetsTest, AtTheOwnerItBecameNothingOvertakesTheResetEither) {
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
   serve(*unit, reactors, std::make_unique<OwnedBackend>(kBlocks * block, fate), nullptr, {}, 1,
         kSelf);
@@ -186,7 +186,7 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameNothingOvertakesTheResetEither) {
   Task& reserve = start(*nexus, {0x16, 0, 0, 0, 0, 0});
   EXPECT_EQ(reserve.completions, 0);
   reactors.run();
-  EXPECT_EQ(*said, Answer::kDone);
+  EXPECT_EQ(*result, Answer::kDone);
   EXPECT_TRUE(held.done() && !held.command.aborted);
   EXPECT_TRUE(reserve.done());
   EXPECT_NE(unit->gate() & Unit::kReserved, 0u) << "it came after the reset";
@@ -214,7 +214,7 @@ TEST_F(OwnerResetsTest, ASecondResetEndsWhatCameBetween) {
 
 TEST_F(OwnerResetsTest, NobodyIsLeftToWaitForAnOwnerForEver) {
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   Task& behind = start(*nexus, report_groups());
   EXPECT_TRUE(behind.done());
   forget_attentions(*nexus);
@@ -222,9 +222,9 @@ TEST_F(OwnerResetsTest, NobodyIsLeftToWaitForAnOwnerForEver) {
   tick(*nexus, limits::kHoldCommands);
   EXPECT_EQ(read.sense(), kInTransition) << "as without a reset";
   tick(*nexus, limits::kResetFollows - limits::kHoldCommands - 1);
-  EXPECT_EQ(*said, Answer::kNone);
+  EXPECT_EQ(*result, Answer::kNone);
   tick(*nexus, 1);
-  EXPECT_EQ(*said, Answer::kRefused);
+  EXPECT_EQ(*result, Answer::kRefused);
   serve_here(1);
   forget_attentions(*nexus);
   EXPECT_EQ(start(*nexus, read16(0, 8)).command.status, scsi::Status::kGood);
@@ -233,11 +233,11 @@ TEST_F(OwnerResetsTest, NobodyIsLeftToWaitForAnOwnerForEver) {
 TEST_F(OwnerResetsTest, AnOwnerThatGoesOnRefusingAndOneThatNobodyKnowsEndsIt) {
   follow_to(2, 7);
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   now += limits::kResetFollows;
   answer(0, false);
   tick(*nexus, 0);
-  EXPECT_EQ(*said, Answer::kRefused);
+  EXPECT_EQ(*result, Answer::kRefused);
   EXPECT_EQ(asked(0).size(), 1u);
   links.known = false;
   follow_to(3, 8);
@@ -283,12 +283,12 @@ TEST_F(OwnerResetsTest, AForwardedResetIsRefusedOnlyOnceItsNexusHasNothingInTheB
   read.command.epoch = 7;
   begin(*nexus, read);
   release_unit();
-  const auto said = reset(*nexus);
-  EXPECT_EQ(*said, Answer::kNone) << "R5";
+  const auto result = reset(*nexus);
+  EXPECT_EQ(*result, Answer::kNone) << "R5";
   backend->release_all();
   reactors.run();
   EXPECT_TRUE(read.done() && read.command.aborted);
-  EXPECT_EQ(*said, Answer::kRefused);
+  EXPECT_EQ(*result, Answer::kRefused);
 }
 
 TEST_F(OwnerResetsTest, ATargetResetIsDoneOnceEveryUnitsOwnerHasDoneIt) {
@@ -301,12 +301,12 @@ TEST_F(OwnerResetsTest, ATargetResetIsDoneOnceEveryUnitsOwnerHasDoneIt) {
   follow(*second, reactors, {Standing::kForwarder, 4, 2});
   reactors.run();
   for (const bool carried_out : {true, false}) {
-    auto said = std::make_shared<Answer>(Answer::kNone);
-    nexus->target_reset([said](bool all) { *said = all ? Answer::kDone : Answer::kRefused; });
+    auto result = std::make_shared<Answer>(Answer::kNone);
+    nexus->target_reset([result](bool all) { *result = all ? Answer::kDone : Answer::kRefused; });
     reactors.run();
     ASSERT_EQ(links.links.size(), 1u);
     EXPECT_EQ(asked(0).back().lun_field, uint64_t{1} << 48);
-    EXPECT_EQ(*said, Answer::kNone);
+    EXPECT_EQ(*result, Answer::kNone);
     if (carried_out) {
       answer(0, true);
     } else {
@@ -314,7 +314,7 @@ TEST_F(OwnerResetsTest, ATargetResetIsDoneOnceEveryUnitsOwnerHasDoneIt) {
       answer(0, false);
       tick(*nexus, 0);
     }
-    EXPECT_EQ(*said, carried_out ? Answer::kDone : Answer::kRefused) << "one is not all";
+    EXPECT_EQ(*result, carried_out ? Answer::kDone : Answer::kRefused) << "one is not all";
   }
 }
 
@@ -351,11 +351,11 @@ TEST_F(OwnerResetsTest, ANexusThatEndsWaitsForNoOwnerAndLeavesNothing) {
 
 TEST_F(OwnerResetsTest, ALunThatIsTakenAwayLeavesItsResetToTheClock) {
   auto nexus = open("a");
-  const auto said = reset(*nexus);
+  const auto result = reset(*nexus);
   target->set_luns({}, reactors);
   reactors.run();
   tick(*nexus, limits::kResetFollows);
-  EXPECT_EQ(*said, Answer::kRefused);
+  EXPECT_EQ(*result, Answer::kRefused);
 }
 
 TEST_F(OwnerResetsTest, MoreThanCanFollowAreRefused) {
@@ -364,7 +364,7 @@ TEST_F(OwnerResetsTest, MoreThanCanFollowAreRefused) {
   for (unsigned i = 0; i < limits::kMaxFollowingResets; ++i) all.push_back(reset(*nexus));
   EXPECT_EQ(*reset(*nexus), Answer::kRefused);
   serve_here(1);
-  for (const auto& said : all) ASSERT_EQ(*said, Answer::kDone);
+  for (const auto& result : all) ASSERT_EQ(*result, Answer::kDone);
   EXPECT_EQ(*reset(*nexus), Answer::kDone);
 }
 

@@ -9,11 +9,12 @@ namespace sluice::scsi {
 namespace {
 
 Outcome<PrOutRequest> parse(PrOutAction action, uint8_t scope_type,
-                            const std::vector<uint8_t>& data, int said = -1) {
+                            const std::vector<uint8_t>& data, int declared_length = -1) {
   auto cdb = hex("5f 00*9");
   cdb[1] = static_cast<uint8_t>(action);
   cdb[2] = scope_type;
-  store_be32(&cdb[5], static_cast<uint32_t>(said < 0 ? static_cast<int>(data.size()) : said));
+  store_be32(&cdb[5], static_cast<uint32_t>(declared_length < 0 ? static_cast<int>(data.size())
+                                                                : declared_length));
   return parse_pr_out(cdb, data);
 }
 

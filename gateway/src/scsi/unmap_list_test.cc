@@ -10,9 +10,10 @@ namespace {
 
 constexpr UnmapBounds kBounds{.blocks = 0x1000, .max_descriptors = 3, .max_blocks = 0x800};
 
-Outcome<UnmapList> parse(const std::vector<uint8_t>& data, int said = -1) {
+Outcome<UnmapList> parse(const std::vector<uint8_t>& data, int declared_length = -1) {
   auto cdb = hex("42 00*9");
-  store_be16(&cdb[7], static_cast<uint16_t>(said < 0 ? static_cast<int>(data.size()) : said));
+  store_be16(&cdb[7], static_cast<uint16_t>(declared_length < 0 ? static_cast<int>(data.size())
+                                                                : declared_length));
   return parse_unmap(cdb, kBounds, data);
 }
 

@@ -26,9 +26,10 @@ std::vector<uint8_t> list_of(size_t cscds, size_t segments, uint8_t id = 1, uint
   return list;
 }
 
-Outcome<XcopyList> parse(const std::vector<uint8_t>& data, int said = -1) {
+Outcome<XcopyList> parse(const std::vector<uint8_t>& data, int declared_length = -1) {
   auto cdb = hex("83 00*15");
-  store_be32(&cdb[10], static_cast<uint32_t>(said < 0 ? static_cast<int>(data.size()) : said));
+  store_be32(&cdb[10], static_cast<uint32_t>(declared_length < 0 ? static_cast<int>(data.size())
+                                                                 : declared_length));
   return parse_xcopy(cdb, kLimits, data);
 }
 

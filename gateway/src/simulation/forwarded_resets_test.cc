@@ -26,17 +26,17 @@ class ForwardedResets : public testing::Test {
   }
   // 1: carried out; 0: not.
   std::shared_ptr<int> ask_link() {
-    auto said = std::make_shared<int>(-1);
+    auto result = std::make_shared<int>(-1);
     link_->function(lun::LinkFunction::kLogicalUnitReset, 0,
-                    [said](bool carried_out) { *said = carried_out; });
+                    [result](bool carried_out) { *result = carried_out; });
     pair_.settle();
-    return said;
+    return result;
   }
   std::shared_ptr<int> reset() {
-    auto said = std::make_shared<int>(-1);
-    EXPECT_TRUE(nexus_->logical_unit_reset(0, [said](bool at_owner) { *said = at_owner; }));
+    auto result = std::make_shared<int>(-1);
+    EXPECT_TRUE(nexus_->logical_unit_reset(0, [result](bool at_owner) { *result = at_owner; }));
     pair_.settle();
-    return said;
+    return result;
   }
   uint64_t resets_at_owner() {
     const auto slot = static_cast<size_t>(pdu::TaskFunction::kLogicalUnitReset);
@@ -64,13 +64,13 @@ TEST_F(ForwardedResets, OneThatRacesATakeoverIsDoneByTheOwnerThatComes) {
   other.clear_attention();
   at_the_owner(lun::Standing::kTransitioning);
   other.clear_attention();
-  const auto said = reset();
+  const auto result = reset();
   pair_.advance(kSecond);
-  EXPECT_EQ(*said, -1);
+  EXPECT_EQ(*result, -1);
   EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x04) << "nothing was done yet: no attention";
   at_the_owner(lun::Standing::kOwner);
   pair_.advance(2 * limits::kTick);
-  EXPECT_EQ(*said, 1);
+  EXPECT_EQ(*result, 1);
   EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x2a);
   EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x29) << "everybody is told by the owner";
 }
@@ -78,11 +78,11 @@ TEST_F(ForwardedResets, OneThatRacesATakeoverIsDoneByTheOwnerThatComes) {
 // The volume may be another's before this owner can be reached again.
 TEST_F(ForwardedResets, OneThatFindsNoSessionIsGivenBackAndNotSentLater) {
   pair_.network = GatewayPair::Network::kSilent;
-  const auto said = ask_link();
+  const auto result = ask_link();
   pair_.advance(limits::kHoldCommands - limits::kTick);
-  EXPECT_EQ(*said, -1);
+  EXPECT_EQ(*result, -1);
   pair_.advance(2 * limits::kTick);
-  EXPECT_EQ(*said, 0);
+  EXPECT_EQ(*result, 0);
   pair_.network = GatewayPair::Network::kWhole;
   pair_.advance(kSecond);
   pair_.run(*nexus_, kTestUnitReady, 0);
@@ -92,15 +92,15 @@ TEST_F(ForwardedResets, OneThatFindsNoSessionIsGivenBackAndNotSentLater) {
 TEST_F(ForwardedResets, OneOfASessionThatWasLostForGoodIsGivenBackToo) {
   pair_.owner.disk().hold(true);
   const auto w = pair_.run(*nexus_, write16(0, 1), 0, std::vector<uint8_t>(512, 1));
-  const auto said = ask_link();
-  EXPECT_EQ(*said, -1) << "the owner waits for its backend";
+  const auto result = ask_link();
+  EXPECT_EQ(*result, -1) << "the owner waits for its backend";
   pair_.advance(2 * limits::kHoldCommands);
-  EXPECT_EQ(*said, -1) << "as long as it takes (R5)";
+  EXPECT_EQ(*result, -1) << "as long as it takes (R5)";
   pair_.network = GatewayPair::Network::kSilent;
   pair_.reset_connections();
   pair_.settle();
   pair_.advance(limits::kHoldCommands + limits::kTick);
-  EXPECT_EQ(*said, 0);
+  EXPECT_EQ(*result, 0);
   pair_.owner.disk().hold(false);
   pair_.owner.disk().release_all();
 }
@@ -110,14 +110,14 @@ TEST_F(ForwardedResets, ATaskSetsFunctionWaitsForProofAsBefore) {
   pair_.network = GatewayPair::Network::kSilent;
   pair_.reset_connections(true);
   pair_.settle();
-  int said = -1;
+  int result = -1;
   link_->function(lun::LinkFunction::kAbortTaskSet, 0,
-                  [&](bool carried_out) { said = carried_out; });
+                  [&](bool carried_out) { result = carried_out; });
   pair_.advance(2 * limits::kHoldCommands);
-  EXPECT_EQ(said, -1);
+  EXPECT_EQ(result, -1);
   pair_.network = GatewayPair::Network::kWhole;
   pair_.advance(2 * kSecond);
-  EXPECT_EQ(said, 1);
+  EXPECT_EQ(result, 1);
 }
 
 class HostsResets : public TaskManagement {

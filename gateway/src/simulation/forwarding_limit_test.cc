@@ -22,7 +22,7 @@ TEST(ForwardingLimit, CommandsBeyondTheRateGoOnAtTheRateAndNobodyFindsTheVolumeU
   constexpr unsigned kDepth = 64;  // more than a token's life lets through
   std::vector<std::shared_ptr<ForwardedCommand>> open;
   unsigned good = 0;
-  for (int turn = 0; turn < 60; ++turn) {
+  for (int round = 0; round < 60; ++round) {
     while (open.size() < kDepth) {
       open.push_back(pair.command(read16(0, 8), 4096));
       pair.begin(*nexus, *open.back());

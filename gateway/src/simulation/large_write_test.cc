@@ -1,10 +1,10 @@
 // Transfers that find no memory, or that of the session: when they are let in (DESIGN R14).
-#include "simulation/write_memory_fixture.h"
+#include "simulation/write_buffer_quota_fixture.h"
 
 namespace sluice::simulation {
 namespace {
 
-TEST_F(WriteMemory, TwoFirstWritesThatDoNotFitSideBySideGoOneAfterTheOther) {
+TEST_F(WriteBufferQuotaTest, TwoFirstWritesThatDoNotFitSideBySideGoOneAfterTheOther) {
   grow(kHung);
   grow(kLive);
   // What a reactor of 64 MiB has beside its receive ring.
@@ -22,7 +22,7 @@ TEST_F(WriteMemory, TwoFirstWritesThatDoNotFitSideBySideGoOneAfterTheOther) {
   EXPECT_EQ(two.good, 1u) << "it is told when memory came back";
 }
 
-TEST_F(WriteMemory, OneThatIsAloneNeedsNotFit) {
+TEST_F(WriteBufferQuotaTest, OneThatIsAloneNeedsNotFit) {
   grow(kHung);
   occupy(pool().available() - kLarge);  // its last bytes would take the reserve
   Writer& w = log_in();
@@ -31,7 +31,7 @@ TEST_F(WriteMemory, OneThatIsAloneNeedsNotFit) {
   EXPECT_GT(w.asked_for, 0u);
 }
 
-TEST_F(WriteMemory, OneThatIsAloneLeavesPeersThatReadNothingWhatTheyHave) {
+TEST_F(WriteBufferQuotaTest, OneThatIsAloneLeavesPeersThatReadNothingWhatTheyHave) {
   grow(kHung);
   occupy(pool().available() - kLarge / 4 * 3);  // more than the reserve is free
   Writer& w = log_in();
@@ -45,7 +45,7 @@ TEST_F(WriteMemory, OneThatIsAloneLeavesPeersThatReadNothingWhatTheyHave) {
 }
 
 // Three hosts write to one LUN without a pause; what becomes of a large write of another host?
-class LargeWrite : public WriteMemory, public testing::WithParamInterface<uint64_t> {};
+class LargeWrite : public WriteBufferQuotaTest, public testing::WithParamInterface<uint64_t> {};
 
 TEST_P(LargeWrite, IsNotOvertakenForEver) {
   grow(static_cast<unsigned>(GetParam()));
@@ -65,7 +65,7 @@ TEST_P(LargeWrite, IsNotOvertakenForEver) {
   };
   busy_for(limits::kMemoryPatience / 2);
   EXPECT_EQ(large.asked_for, 0u);
-  busy_for(limits::kMemoryPatience / 2 + limits::kMemoryTurn);
+  busy_for(limits::kMemoryPatience / 2 + limits::kMemorySlice);
   EXPECT_GT(large.asked_for, 0u);
   EXPECT_LT(writers_[0]->good, 60u) << "others were not done";
   answer_all();
@@ -76,7 +76,7 @@ TEST_P(LargeWrite, IsNotOvertakenForEver) {
 INSTANTIATE_TEST_SUITE_P(OfAnotherUnit, LargeWrite, testing::Values(kLive));
 INSTANTIATE_TEST_SUITE_P(OfAUnitThatAlwaysHoldsSomething, LargeWrite, testing::Values(kHung));
 
-TEST_F(WriteMemory, ALargeWriteIsNotOvertakenForEverByItsSessionsOthers) {
+TEST_F(WriteBufferQuotaTest, ALargeWriteIsNotOvertakenForEverByItsSessionsOthers) {
   grow(kLive);
   Writer& w = log_in();
   for (unsigned n = 0; n < 120; ++n) w.start(kHung, kBytes);
@@ -90,14 +90,14 @@ TEST_F(WriteMemory, ALargeWriteIsNotOvertakenForEverByItsSessionsOthers) {
   };
   busy_for(limits::kMemoryPatience / 2);
   EXPECT_FALSE(w.asked_tasks.contains(large));
-  busy_for(limits::kMemoryPatience / 2 + limits::kMemoryTurn);
+  busy_for(limits::kMemoryPatience / 2 + limits::kMemorySlice);
   EXPECT_TRUE(w.asked_tasks.contains(large));
   EXPECT_LT(w.asked_tasks.size(), 121u) << "others were not done";
   answer_all();
   EXPECT_EQ(w.good, 121u);
 }
 
-TEST_F(WriteMemory, AUnitThatHangsHoldsNobodyUpForItsLargeWrites) {
+TEST_F(WriteBufferQuotaTest, AUnitThatHangsHoldsNobodyUpForItsLargeWrites) {
   grow(kHung);
   occupy(size_t{72} << 20);
   gateway_.disk(kHung).hold(true);
@@ -115,7 +115,7 @@ TEST_F(WriteMemory, AUnitThatHangsHoldsNobodyUpForItsLargeWrites) {
   EXPECT_EQ(large.asked_for, 0u);
 }
 
-TEST_F(WriteMemory, ATurnInVainHoldsOthersUpForALittleOnly) {
+TEST_F(WriteBufferQuotaTest, AnUnusedSliceDelaysOthersOnlyBriefly) {
   grow(kLive);
   occupy(size_t{72} << 20);
   gateway_.disk(kHung).hold(true);
@@ -133,7 +133,7 @@ TEST_F(WriteMemory, ATurnInVainHoldsOthersUpForALittleOnly) {
   gateway_.advance(limits::kMemoryPatience + limits::kTick);
   reader.answers();  // pings
   EXPECT_EQ(reads(), 0u);
-  gateway_.advance(limits::kMemoryTurn + limits::kTick);
+  gateway_.advance(limits::kMemorySlice + limits::kTick);
   EXPECT_GT(reader.answers().size(), 0u);
   EXPECT_EQ(reads(), 1u);
   large.look();

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 #include "simulation/initiator.h"
 
 namespace sluice::simulation {
@@ -63,12 +63,12 @@ TEST_F(LentMemory, OutlivesItsRemovedLunUntilTheBytesWereSent) {
 }
 
 TEST_F(LentMemory, OfAMappedFileOutlivesItsRemovedLunUntilTheBytesWereSent) {
-  const backend::Place place("/dev/shm");
-  if (!place.skip_reason().empty()) GTEST_SKIP() << place.skip_reason();
-  if (!backend::Place::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  const backend::ScratchDirectory scratch("/dev/shm");
+  if (!scratch.skip_reason().empty()) GTEST_SKIP() << scratch.skip_reason();
+  if (!backend::ScratchDirectory::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
   backend::Spec spec;
   spec.kind = "file";
-  spec.path = place.file("a.img");
+  spec.path = scratch.file("a.img");
   spec.size = SimulatedGateway::kLunBytes;
   gateway_.replace_lun(0, spec);
   host_.clear_attention();

@@ -81,7 +81,7 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     for (size_t i = 0; i < n; ++i) out[i] = next_random_++;
   };
   const auto find = [this](iscsi::ConnectionHandle h) -> iscsi::Connection* {
-    auto& live = lanes_[h.reactor]->shard.connections;
+    auto& live = reactors_[h.reactor]->shard.connections;
     const auto it = live.find(h.id);
     return it == live.end() ? nullptr : it->second;
   };
@@ -100,13 +100,13 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
                                                 }});
   gateway_.directory = directory_.get();
   for (unsigned i = 0; i < reactors; ++i) {
-    auto lane = std::make_unique<SimulatedLane>();
-    lane->shard.gateway = &gateway_;
-    lane->shard.counters = &lane->counters;
-    lane->shard.now = now_;
-    lane->shard.context = {&lane->aio,       &lane->buffers,         this,    i,
-                           &lane->shard.now, &lane->shard.latencies, nullptr, nullptr};
-    lanes_.push_back(std::move(lane));
+    auto reactor = std::make_unique<SimulatedReactor>();
+    reactor->shard.gateway = &gateway_;
+    reactor->shard.counters = &reactor->counters;
+    reactor->shard.now = now_;
+    reactor->shard.context = {&reactor->aio,       &reactor->buffers,         this,    i,
+                              &reactor->shard.now, &reactor->shard.latencies, nullptr, nullptr};
+    reactors_.push_back(std::move(reactor));
   }
   target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});
   backend::Spec spec;
@@ -202,23 +202,23 @@ void SimulatedGateway::run() {
       next.task();
       busy = true;
     }
-    for (unsigned i = 0; i < lanes_.size(); ++i) {
+    for (unsigned i = 0; i < reactors_.size(); ++i) {
       current_ = i;
-      while (lanes_[i]->aio.run_one()) busy = true;
+      while (reactors_[i]->aio.run_one()) busy = true;
     }
     for (size_t i = 0; i < connections_.size(); ++i) {
       current_ = connections_[i]->reactor_;
       while (connections_[i]->flush()) busy = true;
     }
   }
-  for (auto& lane : lanes_) lane->shard.latencies.settle(lane->shard.now + batch_time_);
+  for (auto& reactor : reactors_) reactor->shard.latencies.settle(reactor->shard.now + batch_time_);
 }
 
 void SimulatedGateway::advance(Nanos span) {
   const Nanos until = now_ + span;
   while (now_ < until) {
     now_ = std::min(until, now_ + limits::kTick);
-    for (auto& lane : lanes_) lane->shard.now = now_;
+    for (auto& reactor : reactors_) reactor->shard.now = now_;
     for (size_t i = 0; i < connections_.size(); ++i) {
       current_ = connections_[i]->reactor_;
       if (!connections_[i]->ended()) connections_[i]->core().tick();

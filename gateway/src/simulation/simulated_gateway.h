@@ -98,11 +98,11 @@ class SimulatedGateway final : public Reactors {
   void replace_lun(unsigned lun, const backend::Spec& spec);
   void remove_lun(unsigned lun);
   iscsi::Gateway& gateway() { return gateway_; }
-  iscsi::Shard& shard(unsigned reactor = 0) { return lanes_[reactor]->shard; }
-  BufferPool& buffers(unsigned reactor = 0) { return lanes_[reactor]->buffers; }
+  iscsi::Shard& shard(unsigned reactor = 0) { return reactors_[reactor]->shard; }
+  BufferPool& buffers(unsigned reactor = 0) { return reactors_[reactor]->buffers; }
 
   // --- Reactors
-  unsigned count() const override { return static_cast<unsigned>(lanes_.size()); }
+  unsigned count() const override { return static_cast<unsigned>(reactors_.size()); }
   unsigned current() const override { return current_; }
   void post(unsigned reactor, std::function<void()> task) override {
     posted_.push_back({reactor, std::move(task)});
@@ -119,7 +119,7 @@ class SimulatedGateway final : public Reactors {
    private:
     std::deque<AioOp*> waiting_;
   };
-  struct SimulatedLane {
+  struct SimulatedReactor {
     Queue aio;
     BufferPool buffers{size_t{128} << 20};
     iscsi::Counters counters;
@@ -138,7 +138,7 @@ class SimulatedGateway final : public Reactors {
   std::vector<std::shared_ptr<lun::Unit>> units_;
   iscsi::Gateway gateway_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
-  std::vector<std::unique_ptr<SimulatedLane>> lanes_;
+  std::vector<std::unique_ptr<SimulatedReactor>> reactors_;
   std::deque<Posted> posted_;
   std::vector<std::unique_ptr<SimulatedConnection>> connections_;
   unsigned current_ = 0;

@@ -128,7 +128,7 @@ class LimitedForwardedTest : public LimitedTest {
 
 // As stale they would be retried, and use up the bandwidth of all hosts.
 TEST_F(LimitedForwardedTest, WhatTheyAreTooManyForIsTaskSetFullAndTheRestGoesOnAtItsRate) {
-  for (int turn = 0; turn < 40; ++turn) {
+  for (int round = 0; round < 40; ++round) {
     for (int i = 0; i < 4; ++i) forwarded(read16(0, 8));
     advance(limits::kTick);
   }

@@ -10,9 +10,9 @@ namespace {
 class LatencyLogTest : public testing::Test {
  protected:
   UnitStatistics statistics_{1};
-  UnitStatistics::Lane& lane_ = statistics_.lane(0);
-  UnitStatistics::Latency& reads_ = lane_.complete(Activity::kRead);
-  UnitStatistics::Latency& writes_ = lane_.complete(Activity::kWrite);
+  UnitStatistics::Shard& shard_ = statistics_.shard(0);
+  UnitStatistics::Latency& reads_ = shard_.complete(Activity::kRead);
+  UnitStatistics::Latency& writes_ = shard_.complete(Activity::kWrite);
   LatencyLog log_;
 };
 

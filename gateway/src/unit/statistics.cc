@@ -56,16 +56,16 @@ Nanos LatencySnapshot::quantile(double q) const {
   return INT64_MAX;
 }
 
-UnitStatistics::UnitStatistics(unsigned reactors) : lanes_(reactors ? reactors : 1) {}
+UnitStatistics::UnitStatistics(unsigned reactors) : shards_(reactors ? reactors : 1) {}
 
 UnitStatistics::~UnitStatistics() {
-  for (auto& lane : lanes_) delete lane.load(std::memory_order_relaxed);
+  for (auto& shard : shards_) delete shard.load(std::memory_order_relaxed);
 }
 
-UnitStatistics::Lane& UnitStatistics::make_lane(unsigned reactor) {
-  auto* lane = new Lane;
-  lanes_[reactor].store(lane, std::memory_order_release);
-  return *lane;
+UnitStatistics::Shard& UnitStatistics::make_shard(unsigned reactor) {
+  auto* shard = new Shard;
+  shards_[reactor].store(shard, std::memory_order_release);
+  return *shard;
 }
 
 namespace {
@@ -85,22 +85,22 @@ UnitSnapshot UnitStatistics::snapshot() const {
   UnitSnapshot all;
   uint64_t begun = 0;
   uint64_t ended = 0;
-  for (const auto& pointer : lanes_) {
-    const Lane* lane = pointer.load(std::memory_order_acquire);
-    if (!lane) continue;
+  for (const auto& pointer : shards_) {
+    const Shard* shard = pointer.load(std::memory_order_acquire);
+    if (!shard) continue;
     for (size_t i = 0; i < kActivities; ++i) {
-      const uint64_t n = lane->operations[i].get();
+      const uint64_t n = shard->operations[i].get();
       all.operations[i] += n;
       ended += n;
     }
     // Read after the ended commands, so that the difference is never negative.
-    begun += lane->begun.get();
-    all.read_bytes += lane->read_bytes.get();
-    all.written_bytes += lane->written_bytes.get();
-    for (size_t i = 0; i < kFailures; ++i) all.failures[i] += lane->failures[i].get();
-    add(all.read_latency, lane->latency[0]);
-    add(all.write_latency, lane->latency[1]);
-    add(all.other_latency, lane->latency[2]);
+    begun += shard->begun.get();
+    all.read_bytes += shard->read_bytes.get();
+    all.written_bytes += shard->written_bytes.get();
+    for (size_t i = 0; i < kFailures; ++i) all.failures[i] += shard->failures[i].get();
+    add(all.read_latency, shard->latency[0]);
+    add(all.write_latency, shard->latency[1]);
+    add(all.other_latency, shard->latency[2]);
   }
   all.in_flight = begun > ended ? begun - ended : 0;
   return all;

@@ -1,5 +1,5 @@
 // Counters of a unit, per reactor and without locked instructions: each cell has one writer, which
-// uses a relaxed load and store; readers add up the lanes.
+// uses a relaxed load and store; readers add up the shards.
 #pragma once
 
 #include <array>
@@ -99,7 +99,7 @@ class UnitStatistics {
     }
   };
 
-  struct alignas(64) Lane {
+  struct alignas(64) Shard {
     Cell begun;
     std::array<Cell, kActivities> operations;
     Cell read_bytes;
@@ -120,17 +120,17 @@ class UnitStatistics {
     void fail(Failure failure) { failures[static_cast<size_t>(failure)].add(1); }
   };
 
-  // The lane of a reactor; only that reactor's thread may call it.
-  Lane& lane(unsigned reactor) {
-    Lane* l = lanes_[reactor].load(std::memory_order_relaxed);
-    return l ? *l : make_lane(reactor);
+  // The shard of a reactor; only that reactor's thread may call it.
+  Shard& shard(unsigned reactor) {
+    Shard* l = shards_[reactor].load(std::memory_order_relaxed);
+    return l ? *l : make_shard(reactor);
   }
   UnitSnapshot snapshot() const;  // any thread
 
  private:
-  Lane& make_lane(unsigned reactor);
+  Shard& make_shard(unsigned reactor);
   // created at a reactor's first command, because there may be many units
-  std::vector<std::atomic<Lane*>> lanes_;
+  std::vector<std::atomic<Shard*>> shards_;
 };
 
 }  // namespace sluice::lun

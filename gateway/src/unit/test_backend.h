@@ -131,7 +131,7 @@ class TestBackend : public backend::Backend {
       const size_t size = std::min<size_t>(cdb_data.size(), io.length);
       if (size > 0) std::memcpy(io.iov[0].iov_base, cdb_data.data(), size);
       io.result = static_cast<int64_t>(size);
-    } else if (io.op != backend::Op::kFlush && io.op != backend::Op::kVouch) {
+    } else if (io.op != backend::Op::kFlush && io.op != backend::Op::kCheckFence) {
       fill(io.offset, io.length, 0);
       if (io.op == backend::Op::kDiscard) mark(io.offset, io.length, false);
     }

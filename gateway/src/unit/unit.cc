@@ -69,7 +69,7 @@ Unit::Unit(UnitIdentity identity, Shape shape, unsigned reactors)
   opened_ = false;
   placed_ = false;
   role_.standing = Standing::kTransitioning;
-  raise_gate(kElsewhere);
+  raise_gate(kNotOwner);
 }
 
 Unit::~Unit() = default;
@@ -266,16 +266,16 @@ void Unit::set_role_locked(const Role& role) {
     attached_->raise_locked(kAccessStateChanged, nullptr);
   }
   if (role.standing == Standing::kOwner) {
-    lower_gate(kElsewhere);
+    lower_gate(kNotOwner);
   } else {
-    raise_gate(kElsewhere);
+    raise_gate(kNotOwner);
   }
 }
 
 void Unit::stop_serving_locked(bool draining) {
   role_.standing = Standing::kTransitioning;
-  // In one step: kElsewhere without kDraining means fenced.
-  gate_.fetch_or(draining ? kElsewhere | kDraining : kElsewhere, std::memory_order_acq_rel);
+  // In one step: kNotOwner without kDraining means fenced.
+  gate_.fetch_or(draining ? kNotOwner | kDraining : kNotOwner, std::memory_order_acq_rel);
 }
 
 void Unit::set_qos(const Qos& qos) {

@@ -3,8 +3,8 @@
 //
 // Threads: a command runs on its nexus's reactor, so several reactors use one unit. The fast path
 // (READ or WRITE without unit attentions or reservation conflicts) accesses only: gate_ (one atomic
-// load), AttachedNexus::attention (one atomic load), the reactor's own lane of the range table, and
-// the backend. mutex() protects everything else.
+// load), AttachedNexus::attention (one atomic load), the reactor's own shard of the range table,
+// and the backend. mutex() protects everything else.
 #pragma once
 
 #include <array>
@@ -87,13 +87,13 @@ class Unit : public std::enable_shared_from_this<Unit> {
     kReserved = 1,  // RESERVE(6) or a persistent reservation is held
     kNotReady = 2,  // medium missing, or stopped by START STOP UNIT
     kWriteProtected = 4,
-    kRemoved = 8,     // no longer exported
-    kElsewhere = 16,  // its standing is not kOwner
-    kDraining = 32,   // releasing: started commands complete here
-    kLimited = 64,    // set_qos()
+    kRemoved = 8,    // no longer exported
+    kNotOwner = 16,  // its standing is not kOwner
+    kDraining = 32,  // releasing: started commands complete here
+    kLimited = 64,   // set_qos()
   };
   // With these bits a command goes through nexus/command_routing.h.
-  static constexpr uint32_t kDetour = kElsewhere | kLimited;
+  static constexpr uint32_t kDetour = kNotOwner | kLimited;
   uint32_t gate() const { return static_cast<uint32_t>(gate_word() % kGateStep); }
   void raise_gate(Gate bit) { gate_.fetch_or(bit, std::memory_order_acq_rel); }
   void lower_gate(Gate bit) { gate_.fetch_and(~uint64_t{bit}, std::memory_order_acq_rel); }

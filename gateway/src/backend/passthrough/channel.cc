@@ -81,7 +81,7 @@ void Channel::on_poll(AioOp& op, int32_t result) {
   self.armed_ = false;
   // A device that went hangs up at once and for good, while its last commands are still on the way.
   if (result < 0 || (result & (POLLHUP | POLLERR)) != 0) self.look_again_soon();
-  self.turn();
+  self.collect_and_submit();
 }
 
 // `io` has no command in flight: sends its next one.
@@ -104,7 +104,7 @@ void Channel::go_on(Io& io, List& over) {
   }
 }
 
-void Channel::turn() {
+void Channel::collect_and_submit() {
   List over;
   for (Collected ended = collect(); ended.io; ended = collect()) {
     --in_flight_;

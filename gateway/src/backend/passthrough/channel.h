@@ -57,7 +57,7 @@ class Channel {
     backend::Io* pop();
   };
   static void on_poll(AioOp& op, int32_t result);
-  void turn();
+  void collect_and_submit();
   void go_on(backend::Io& io, List& over);
   void arm();
 

@@ -17,7 +17,7 @@ using backend::fail;
 using backend::FileDescriptor;
 using backend::why;
 
-std::string mend_of(int error) {
+std::string remedy_of(int error) {
   if (error == EACCES || error == EPERM) return "give the gateway's user access to it";
   if (error == EROFS) return "use read-only=on";
   return "check the device";
@@ -38,7 +38,7 @@ Result<FileDescriptor> open_block(const std::string& path, const std::string& na
                 "");
   }
   return fail(path, "can't open " + node + ", which is the same medium: " + why(error),
-              mend_of(error));
+              remedy_of(error));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Result<Claim> claim(const std::string& path, int mode, bool read_only, const std
   claim.fd = std::make_shared<FileDescriptor>(::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK));
   if (!claim.fd->valid()) {
     const int error = errno;
-    return fail(path, "can't open: " + why(error), mend_of(error));
+    return fail(path, "can't open: " + why(error), remedy_of(error));
   }
   if (Result<void> locked = backend::lock_file(claim.fd->get(), path, read_only); !locked) {
     return Error{locked.error()};

@@ -52,7 +52,7 @@ std::string why_not(int error) {
   return error < 0 ? "the drive refuses Identify" : "Identify failed: " + why(error);
 }
 
-std::string mend_of(int error) {
+std::string remedy_of(int error) {
   return error == EACCES || error == EPERM
              ? "run the gateway with CAP_SYS_ADMIN, or on Linux 6.2 or later"
              : "check the drive (nvme id-ns)";
@@ -80,7 +80,7 @@ Result<std::unique_ptr<backend::Backend>> NvmeBackend::open(const Spec& spec) {
 Result<NvmeNamespace> NvmeBackend::identify_namespace(int fd) const {
   Page page;
   const int error = identify(fd, kNamespace, shared_.traits.nsid, page);
-  if (error != 0) return fail(path_, why_not(error), mend_of(error));
+  if (error != 0) return fail(path_, why_not(error), remedy_of(error));
   Result<NvmeNamespace> found = parse_namespace(page);
   if (!found) return fail(path_, found.error(), "");
   return found;
@@ -104,7 +104,7 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
   }
   Page page;
   const int error = identify(shared_.fd, kController, 0, page);
-  if (error != 0) return fail(path_, why_not(error), mend_of(error));
+  if (error != 0) return fail(path_, why_not(error), remedy_of(error));
   Result<NvmeController> controller = parse_controller(page);
   if (!controller) return fail(path_, controller.error(), "");
   // Drives before NVMe 2.0 don't know it, and then have no such limit.

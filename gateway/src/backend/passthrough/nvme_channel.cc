@@ -16,7 +16,7 @@ namespace {
 using backend::Io;
 using backend::Op;
 
-std::string mend_of(int error) {
+std::string remedy_of(int error) {
   if (error == EINVAL) return "NVMe passthrough needs Linux 5.19";
   if (error == ENOMEM) return "raise RLIMIT_MEMLOCK";
   if (error == EPERM) return "allow io_uring (kernel.io_uring_disabled, seccomp)";
@@ -68,7 +68,7 @@ Result<void> NvmeChannel::set_up() {
     error = event_.valid() ? -io_uring_register_eventfd(&ring_, event_.get()) : errno;
   }
   if (error == 0) return {};
-  return backend::fail("io_uring for NVMe passthrough", backend::why(error), mend_of(error));
+  return backend::fail("io_uring for NVMe passthrough", backend::why(error), remedy_of(error));
 }
 
 bool NvmeChannel::must_be_durable(const Io& io) const {

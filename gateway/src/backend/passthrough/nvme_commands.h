@@ -43,7 +43,7 @@ struct NvmeStep {
 };
 
 // The next command of a request. `durable`: must be on the medium when the request completes. The
-// caller ensures that a kWrite fits the namespace, and never passes kCdb or kVouch.
+// caller ensures that a kWrite fits the namespace, and never passes kCdb or kCheckFence.
 NvmeStep next_step(backend::Io& io, const NvmeTraits& traits, bool durable);
 
 // Whether a Flush must follow after all data is transferred.

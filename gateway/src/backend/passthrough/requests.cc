@@ -28,7 +28,7 @@ std::string sysfs_name(dev_t device) {
 
 std::optional<int> refuse(const Io& io, const backend::Backend& backend) {
   const backend::Info& info = backend.info();
-  if (io.op == Op::kVouch) return 0;  // the lock's holder has exclusive access
+  if (io.op == Op::kCheckFence) return 0;  // the lock's holder has exclusive access
   if (io.op == Op::kFlush) return info.read_only ? std::optional(0) : std::nullopt;
   if (io.op == Op::kCdb) return info.takes_cdbs ? std::nullopt : std::optional(-EOPNOTSUPP);
   if (io.length == 0 || !backend::within(io.offset, io.length, backend.size_bytes())) {

@@ -54,14 +54,14 @@ Result<Bytes> SgDevice::ask(ByteView cdb, uint32_t room, const char* name) const
       return fail(path_, std::string(name) + ": " + backend::why(error),
                   gone ? "reconnect it and restart the gateway" : "check the device");
     }
-    const ByteView said = ByteView(sense).first(header.sb_len_wr);
-    const SgOutcome outcome = outcome_of(header, said);
+    const ByteView sense_data = ByteView(sense).first(header.sb_len_wr);
+    const SgOutcome outcome = outcome_of(header, sense_data);
     if (outcome.error == 0) {
       data.resize(room -
                   static_cast<uint32_t>(std::clamp(header.resid, 0, static_cast<int>(room))));
       return data;
     }
-    last = describe(header, said);
+    last = describe(header, sense_data);
     if (!outcome.retry) break;
   }
   return fail(path_, std::string(name) + " failed: " + last, "check the device");

@@ -48,9 +48,9 @@ inline std::shared_ptr<RadosClient> new_client() {
 inline constexpr uint64_t kImageSize = uint64_t{8} << 20;  // bytes
 
 // A namespace with an image `disk` of kImageSize.
-class CephPlace {
+class CephNamespace {
  public:
-  CephPlace() {
+  CephNamespace() {
     static int count = 0;
     space_ = "test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
     if (ceph_folder().empty()) {
@@ -65,7 +65,7 @@ class CephPlace {
     const Result<void> created = images().create("disk", {.size = kImageSize, .data_pool = ""});
     EXPECT_TRUE(created.ok()) << created.error();
   }
-  ~CephPlace() {
+  ~CephNamespace() {
     pool_.reset();
     client_.reset();
     // Open images still have watches; the cluster is deleted with them.

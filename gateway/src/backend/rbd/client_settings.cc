@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "backend/failure.h"
-#include "base/canary.h"
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 #include "rbd/ceph_error.h"
 
 namespace sluice::rbd {
@@ -34,8 +34,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
   const std::string bound = std::to_string(limits::kCephConnect / kSecond);
   std::vector<Setting> settings = {
       // Acknowledged is durable (DESIGN R12): librbd's cache acknowledges from memory.
-      {"rbd_cache", lacks(Guard::kRbdCache) ? "true" : "false"},
-      {"rbd_cache_writethrough_until_flush", lacks(Guard::kRbdCache) ? "false" : "true"},
+      {"rbd_cache", mutation_disables(Guard::kRbdCache) ? "true" : "false"},
+      {"rbd_cache_writethrough_until_flush",
+       mutation_disables(Guard::kRbdCache) ? "false" : "true"},
       // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
       // disk may never end, nor may the closing of its image (gateway/decisions/ceph.md).
       {"rbd_disable_zero_copy_writes", "true"},
@@ -43,7 +44,7 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rbd_atime_update_interval", "0"},
       {"rbd_mtime_update_interval", "0"},
       // The gateway itself blocklists a lock's previous holder, permanently and earlier
-      // (Image::wait_for_turn). librbd would do it for an hour, and the first entry of an address
+      // (Image::wait_for_lock). librbd would do it for an hour, and the first entry of an address
       // counts.
       {"rbd_blocklist_on_break_lock", "false"},
       {"client_mount_timeout", bound},
@@ -56,9 +57,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       // Shorter than the defaults of 5 s and 10 s, to notice a recovered disk.
       {"objecter_tick_interval", seconds_of(limits::kCephTick)},
       {"objecter_timeout", "1"},
-      // At these limits the calling thread blocks, even a reactor (Image::vouch). A pool whose
-      // placement groups are inactive never frees its share, which blocks all others of the client.
-      // So the gateway's own limits are lower.
+      // At these limits the calling thread blocks, even a reactor (Image::check_fence). A pool
+      // whose placement groups are inactive never frees its share, which blocks all others of the
+      // client. So the gateway's own limits are lower.
       {"objecter_inflight_ops", std::to_string(limits::kCephInFlight)},
       {"objecter_inflight_op_bytes", std::to_string(limits::kCephInFlightBytes)},
       {"admin_socket", ""},

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 #include "base/limits.h"
 
 namespace sluice::rbd {
@@ -27,8 +27,8 @@ class ClientSettings : public testing::Test {
     return std::stoull(value.data());
   }
 
-  backend::Place place_{"/var/tmp"};
-  backend::CephAccess access_{.config_file = place_.file("ceph.conf"),
+  backend::ScratchDirectory scratch_{"/var/tmp"};
+  backend::CephAccess access_{.config_file = scratch_.file("ceph.conf"),
                               .monitors = "192.0.2.1",
                               .user = "gateway",
                               .keyring_file = "",

@@ -11,11 +11,11 @@ namespace {
 struct ImageSubject : Subject {
   explicit ImageSubject(uint32_t block_size) {
     rbd::install();
-    spec = place.spec();
+    spec = ceph.spec();
     spec.block_size = block_size;
     locked = true;
   }
-  rbd::CephPlace place;
+  rbd::CephNamespace ceph;
 };
 
 ConformanceCase image(const std::string& name, uint32_t block_size, const std::string& fault) {

@@ -13,9 +13,9 @@
 
 #include "backend/failure.h"
 #include "backend/size_text.h"
-#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "rbd/ceph_error.h"
 #include "rbd/holder.h"
 #include "rbd/workers.h"
@@ -48,7 +48,7 @@ void completed(rbd_completion_t completion, void* argument) {
   io.priv.aio->complete(io.aio, result);
 }
 
-struct Vouch {
+struct FenceCheck {
   std::shared_ptr<Pool> pool;  // also keeps its client alive until the answer
   Io* io = nullptr;
   uint64_t size = 0;
@@ -56,12 +56,12 @@ struct Vouch {
 };
 
 // Called on a librados thread, which can't end its own client. "No such object" is a valid answer.
-void vouched(rados_completion_t completion, void* argument) {
-  const std::unique_ptr<Vouch> vouch(static_cast<Vouch*>(argument));
+void fence_checked(rados_completion_t completion, void* argument) {
+  const std::unique_ptr<FenceCheck> check(static_cast<FenceCheck*>(argument));
   const int r = rados_aio_get_return_value(completion);
-  const std::string client = vouch->pool->client().addresses();
-  Workers::instance().post_always(client, [pool = std::move(vouch->pool)] {});
-  Io& io = *vouch->io;
+  const std::string client = check->pool->client().addresses();
+  Workers::instance().post_always(client, [pool = std::move(check->pool)] {});
+  Io& io = *check->io;
   io.priv.aio->complete(io.aio, r == -ENOENT ? 0 : r);
 }
 
@@ -145,7 +145,7 @@ Result<void> Image::check() const {
 
 // Metadata of image and pool (conf_*) override the gateway's settings.
 Result<void> Image::check_cache() const {
-  if (lacks(Guard::kRbdCache)) return {};
+  if (mutation_disables(Guard::kRbdCache)) return {};
   std::vector<rbd_config_option_t> options(kMostOptions);
   int count = kMostOptions;
   const int r = rbd_config_image_list(image_, options.data(), &count);
@@ -184,7 +184,7 @@ Error Image::in_use() const {
 
 // Returns when the lock is free, or its holder was just blocklisted: a dead holder's write may
 // still be on its way (DESIGN R2). rbd_lock_acquire() alone would break a lock without that.
-Result<void> Image::wait_for_turn(const Takeover& takeover) {
+Result<void> Image::wait_for_lock(const Takeover& takeover) {
   using Clock = std::chrono::steady_clock;
   RadosClient& client = pool_->client();
   const auto start = Clock::now();
@@ -193,7 +193,7 @@ Result<void> Image::wait_for_turn(const Takeover& takeover) {
     if (owner.empty() || owner == client.addresses()) return {};
     // With that map the disks drop its watch, and then librbd considers its lock as stale.
     if (std::ranges::count(takeover.fenced, owner) != 0) {
-      if (lacks(Guard::kBlocklist)) {
+      if (mutation_disables(Guard::kBlocklist)) {
         rbd_lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());
       }
       Result<void> known = client.wait_for_latest_map();
@@ -233,8 +233,8 @@ void Image::wait_until_unwatched(const std::string& client) const {
 }
 
 Result<void> Image::lock(const Takeover& takeover) {
-  if (lacks(Guard::kRbdLockMode)) return pool_->client().wait_for_latest_map();
-  Result<void> free = wait_for_turn(takeover);
+  if (mutation_disables(Guard::kRbdLockMode)) return pool_->client().wait_for_latest_map();
+  Result<void> free = wait_for_lock(takeover);
   if (!free) return free;
   int r = rbd_lock_acquire(image_, RBD_LOCK_MODE_EXCLUSIVE);
   if (r == -EROFS || r == -EBUSY) return in_use();
@@ -298,20 +298,21 @@ Result<void> Image::watch(std::function<void()> changed) {
 // Queries the disk that has the header. A gateway that takes over takes the lock on that disk
 // before it serves, with a map that fences this client: from then on the disk answers no request of
 // this client.
-int Image::vouch(Io& io) {
-  auto vouch = std::make_unique<Vouch>(Vouch{pool_, &io});
+int Image::check_fence(Io& io) {
+  auto check = std::make_unique<FenceCheck>(FenceCheck{pool_, &io});
   rados_completion_t completion = nullptr;
-  int r = rados_aio_create_completion2(vouch.get(), vouched, &completion);
+  int r = rados_aio_create_completion2(check.get(), fence_checked, &completion);
   if (r < 0) return r;
-  Vouch* const asked = vouch.release();
-  r = rados_aio_stat(pool_->context(), header_.c_str(), completion, &asked->size, &asked->time);
+  FenceCheck* const submitted = check.release();
+  r = rados_aio_stat(pool_->context(), header_.c_str(), completion, &submitted->size,
+                     &submitted->time);
   rados_aio_release(completion);
-  if (r < 0) vouch.reset(asked);
+  if (r < 0) check.reset(submitted);
   return r;
 }
 
 int Image::start(Io& io) {
-  if (io.op == Op::kVouch) return vouch(io);
+  if (io.op == Op::kCheckFence) return check_fence(io);
   rbd_completion_t completion = nullptr;
   int r = rbd_aio_create_completion(&io, completed, &completion);
   if (r < 0) return r;
@@ -335,7 +336,7 @@ int Image::start(Io& io) {
                                thick ? RBD_WRITE_ZEROES_FLAG_THICK_PROVISION : 0, 0);
       break;
     }
-    case Op::kVouch:
+    case Op::kCheckFence:
     case Op::kCdb:
       break;
   }

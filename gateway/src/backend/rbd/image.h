@@ -73,8 +73,9 @@ class Image {
   // librbd. Call watch() once, before the first request.
   Result<void> watch(std::function<void()> changed);
 
-  // Begins a request, including kVouch. Its completion calls `io.priv.aio->complete(io.aio, ...)`
-  // with bytes, 0 or a negative errno. Returns 0, or a negative errno if the request did not begin.
+  // Begins a request, including kCheckFence. Its completion calls `complete(io.aio, ...)` of
+  // `io.priv.aio` with bytes, 0 or a negative errno. Returns 0, or a negative errno if the request
+  // did not begin.
   int start(backend::Io& io);
 
  private:
@@ -83,10 +84,10 @@ class Image {
   Result<void> check() const;
   Result<void> check_cache() const;
   Result<void> lock(const Takeover& takeover);
-  Result<void> wait_for_turn(const Takeover& takeover);
+  Result<void> wait_for_lock(const Takeover& takeover);
   void wait_until_unwatched(const std::string& client) const;
   Error in_use() const;
-  int vouch(backend::Io& io);
+  int check_fence(backend::Io& io);
   static void on_changed(void* image) { static_cast<Image*>(image)->changed_(); }
 
   const std::shared_ptr<Pool> pool_;

@@ -42,9 +42,9 @@ class Options {
 };
 
 int tell(uint64_t done, uint64_t total, void* progress) {
-  const auto& told = *static_cast<const Progress*>(progress);
-  if (!told || total == 0) return 0;
-  return told(static_cast<unsigned>(done * 1000 / total)) ? 0 : -ECANCELED;
+  const auto& report = *static_cast<const Progress*>(progress);
+  if (!report || total == 0) return 0;
+  return report(static_cast<unsigned>(done * 1000 / total)) ? 0 : -ECANCELED;
 }
 
 void* pointer(const Progress& progress) { return const_cast<Progress*>(&progress); }  // NOLINT

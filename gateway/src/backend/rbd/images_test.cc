@@ -27,20 +27,20 @@ class ImagesTest : public testing::Test {
  protected:
   void SetUp() override {
     install();
-    ASSERT_NE(place.pool(), nullptr);
+    ASSERT_NE(ceph.pool(), nullptr);
   }
   std::unique_ptr<Image> open(const std::string& image) {
-    auto opened = place.images().open(image);
+    auto opened = ceph.images().open(image);
     EXPECT_TRUE(opened.ok()) << opened.error();
     return opened ? std::move(*opened) : nullptr;
   }
   Bytes contents(const std::string& image) {
-    auto backend = backend::open(place.spec(image));
+    auto backend = backend::open(ceph.spec(image));
     EXPECT_TRUE(backend.ok()) << backend.error();
     return Driver(**backend).read(0, 65536);
   }
   void fill(const std::string& image, uint8_t salt) {
-    auto backend = backend::open(place.spec(image));
+    auto backend = backend::open(ceph.spec(image));
     ASSERT_TRUE(backend.ok()) << backend.error();
     ASSERT_EQ(Driver(**backend).write(0, pattern(0, 65536, salt)), 0);
   }
@@ -48,7 +48,7 @@ class ImagesTest : public testing::Test {
   // Whether `copy`, if it can be opened at all, has its parent, and the parent knows of it.
   bool is_whole_if_there(const std::string& copy, const std::string& parent) {
     rbd_image_t image = nullptr;
-    if (rbd_open_read_only(place.pool()->context(), copy.c_str(), &image, nullptr) < 0) return true;
+    if (rbd_open_read_only(ceph.pool()->context(), copy.c_str(), &image, nullptr) < 0) return true;
     rbd_linked_image_spec_t of{};
     rbd_snap_spec_t at{};
     const bool has_parent = rbd_get_parent(image, &of, &at) == 0;
@@ -69,18 +69,18 @@ class ImagesTest : public testing::Test {
     return ids;
   }
 
-  CephPlace place;
+  CephNamespace ceph;
 };
 
 TEST_F(ImagesTest, WhatIsMadeAgainIsThereOnce) {
   const std::string name = image_of("0f7c3a52-8a3e-4c0f-9d51-1d2f6a1b7e90");
-  EXPECT_TRUE(place.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
-  EXPECT_TRUE(place.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
-  EXPECT_THAT(place.images().create(name, {.size = 2 * kImageSize, .data_pool = ""}).error(),
+  EXPECT_TRUE(ceph.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
+  EXPECT_TRUE(ceph.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
+  EXPECT_THAT(ceph.images().create(name, {.size = 2 * kImageSize, .data_pool = ""}).error(),
               HasSubstr("exists with 8MiB instead of 16MiB"));
-  EXPECT_THAT(place.images().create("other", {.size = 4096, .data_pool = "nopool"}).error(),
+  EXPECT_THAT(ceph.images().create("other", {.size = 4096, .data_pool = "nopool"}).error(),
               HasSubstr("no data pool nopool"));
-  const auto listed = place.images().list();
+  const auto listed = ceph.images().list();
   ASSERT_TRUE(listed.ok()) << listed.error();
   ASSERT_EQ(listed.value().size(), 1u);  // `disk` isn't named by a volume
   EXPECT_EQ(listed.value()[0].volume, "0f7c3a52-8a3e-4c0f-9d51-1d2f6a1b7e90");
@@ -90,35 +90,35 @@ TEST_F(ImagesTest, WhatIsMadeAgainIsThereOnce) {
 TEST_F(ImagesTest, ADataPoolHoldsTheDataAndNothingElse) {
   ASSERT_EQ(admin("ceph osd pool create bulk 8"), 0);
   ASSERT_EQ(admin("ceph osd pool application enable bulk rbd"), 0);
-  ASSERT_TRUE(place.images().create("wide", {.size = kImageSize, .data_pool = "bulk"}).ok());
+  ASSERT_TRUE(ceph.images().create("wide", {.size = kImageSize, .data_pool = "bulk"}).ok());
   fill("wide", 3);
   EXPECT_EQ(admin("sh -c 'rados -p bulk --all ls | grep -q rbd_data'"), 0);
   EXPECT_EQ(contents("wide"), pattern(0, 65536, 3));
 }
 
 TEST_F(ImagesTest, GrowsAndNeverShrinks) {
-  EXPECT_TRUE(place.images().grow("disk", 2 * kImageSize).ok());
-  EXPECT_TRUE(place.images().grow("disk", 2 * kImageSize).ok());
-  EXPECT_THAT(place.images().grow("disk", kImageSize).error(), HasSubstr("can't shrink"));
-  EXPECT_EQ(place.images().adopt("disk").value(), 2 * kImageSize);
+  EXPECT_TRUE(ceph.images().grow("disk", 2 * kImageSize).ok());
+  EXPECT_TRUE(ceph.images().grow("disk", 2 * kImageSize).ok());
+  EXPECT_THAT(ceph.images().grow("disk", kImageSize).error(), HasSubstr("can't shrink"));
+  EXPECT_EQ(ceph.images().adopt("disk").value(), 2 * kImageSize);
 }
 
 TEST_F(ImagesTest, AnImageThatCannotBeServedIsNotAdopted) {
   ASSERT_EQ(admin("rbd create --size 8M --image-feature layering,exclusive-lock,object-map " +
-                  place.path("mapped")),
+                  ceph.path("mapped")),
             0);
-  EXPECT_THAT(place.images().adopt("mapped").error(), HasSubstr("rbd feature disable"));
-  EXPECT_THAT(place.images().adopt("none").error(), HasSubstr("there is no such image"));
+  EXPECT_THAT(ceph.images().adopt("mapped").error(), HasSubstr("rbd feature disable"));
+  EXPECT_THAT(ceph.images().adopt("none").error(), HasSubstr("there is no such image"));
 }
 
 TEST_F(ImagesTest, ServedImagesAreNeitherRemovedNorRolledBack) {
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
   fill("disk", 2);
-  auto backend = backend::open(place.spec());
+  auto backend = backend::open(ceph.spec());
   ASSERT_TRUE(backend.ok()) << backend.error();
   EXPECT_THAT(roll_back(*open("disk"), "before", {}).error(), HasSubstr("is in use"));
-  EXPECT_THAT(place.images().remove("disk").error(), HasSubstr("disk"));
+  EXPECT_THAT(ceph.images().remove("disk").error(), HasSubstr("disk"));
   EXPECT_EQ(Driver(**backend).read(0, 65536), pattern(0, 65536, 2));
   close_and_wait(**backend);
   backend->reset();
@@ -130,9 +130,9 @@ TEST_F(ImagesTest, RollingBackBringsBackWhatWasThere) {
   ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
   fill("disk", 2);
   ASSERT_EQ(contents("disk"), pattern(0, 65536, 2));
-  backend::open(place.spec()).value()->close([] {});
+  backend::open(ceph.spec()).value()->close([] {});
   // Closing takes its time; to open it again waits for that.
-  ASSERT_TRUE(backend::open(place.spec()).ok());
+  ASSERT_TRUE(backend::open(ceph.spec()).ok());
   Result<void> back = roll_back(*open("disk"), "before", {});
   for (int i = 0; i < 1000 && !back; ++i) back = roll_back(*open("disk"), "before", {});
   ASSERT_TRUE(back.ok()) << back.error();
@@ -147,9 +147,9 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
     ASSERT_TRUE(snapshot(*disk, "s").ok());
     ASSERT_TRUE(snapshot(*disk, "s").ok());
   }
-  ASSERT_TRUE(place.images().clone("disk", "s", "copy", "").ok());
-  ASSERT_TRUE(place.images().clone("disk", "s", "copy", "").ok());
-  EXPECT_THAT(place.images().clone("disk", "t", "other", "").error(), HasSubstr("no snapshot t"));
+  ASSERT_TRUE(ceph.images().clone("disk", "s", "copy", "").ok());
+  ASSERT_TRUE(ceph.images().clone("disk", "s", "copy", "").ok());
+  EXPECT_THAT(ceph.images().clone("disk", "t", "other", "").error(), HasSubstr("no snapshot t"));
   fill("disk", 2);
   EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
   EXPECT_TRUE(remove_snapshot(*open("disk"), "s").ok());  // the clone keeps it in the trash
@@ -170,12 +170,12 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
 // A creation that is interrupted leaves a name without an image that could hold data.
 TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
   const NewImage wanted{.size = kImageSize, .data_pool = ""};
-  ASSERT_TRUE(place.images().create("cut", wanted).ok());
+  ASSERT_TRUE(ceph.images().create("cut", wanted).ok());
   std::array<char, 256> id{};
   ASSERT_EQ(rbd_get_id(open("cut")->handle(), id.data(), id.size()), 0);
   const std::string header = std::string("rbd_header.") + id.data();
-  ASSERT_EQ(rados_remove(place.pool()->context(), header.c_str()), 0);
-  const Result<void> made = place.images().create("cut", wanted);
+  ASSERT_EQ(rados_remove(ceph.pool()->context(), header.c_str()), 0);
+  const Result<void> made = ceph.images().create("cut", wanted);
   ASSERT_TRUE(made.ok()) << made.error();
   EXPECT_EQ(contents("cut"), Bytes(65536));
 }
@@ -190,7 +190,7 @@ TEST_F(ImagesTest, ACopyHasItsNameOnlyOnceItIsWhole) {
     std::atomic<bool> done = false;
     bool cloned = false;
     std::thread maker([&] {
-      cloned = place.images().clone("disk", "s", copy, "").ok();
+      cloned = ceph.images().clone("disk", "s", copy, "").ok();
       done = true;
     });
     bool whole = true;
@@ -205,35 +205,35 @@ TEST_F(ImagesTest, WhatACopyThatWasCutShortHasLeftIsReplacedOrGoesWithTheImage) 
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "s").ok());
   const NewImage zeros{.size = kImageSize, .data_pool = ""};
-  ASSERT_TRUE(place.images().create(unfinished("copy"), zeros).ok());
-  const Result<void> cloned = place.images().clone("disk", "s", "copy", "");
+  ASSERT_TRUE(ceph.images().create(unfinished("copy"), zeros).ok());
+  const Result<void> cloned = ceph.images().clone("disk", "s", "copy", "");
   ASSERT_TRUE(cloned.ok()) << cloned.error();
   EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
-  EXPECT_FALSE(place.images().exists(unfinished("copy")).value());
+  EXPECT_FALSE(ceph.images().exists(unfinished("copy")).value());
   for (const bool trash : {false, true}) {
-    ASSERT_TRUE(place.images().create(unfinished("other"), zeros).ok());
-    EXPECT_TRUE(trash ? place.images().trash("other", 3600).ok()
-                      : place.images().remove("other").ok());
-    EXPECT_FALSE(place.images().exists(unfinished("other")).value());
+    ASSERT_TRUE(ceph.images().create(unfinished("other"), zeros).ok());
+    EXPECT_TRUE(trash ? ceph.images().trash("other", 3600).ok()
+                      : ceph.images().remove("other").ok());
+    EXPECT_FALSE(ceph.images().exists(unfinished("other")).value());
   }
 }
 
 TEST_F(ImagesTest, RemovedOnceOrPutIntoTheTrash) {
-  ASSERT_TRUE(place.images().create("a", {.size = 4096, .data_pool = ""}).ok());
-  EXPECT_TRUE(place.images().remove("a").ok());
-  EXPECT_TRUE(place.images().remove("a").ok());
-  ASSERT_TRUE(place.images().create("b", {.size = 4096, .data_pool = ""}).ok());
-  EXPECT_TRUE(place.images().trash("b", 3600).ok());
-  EXPECT_TRUE(place.images().trash("b", 3600).ok());
-  EXPECT_FALSE(place.images().adopt("b").ok());
-  EXPECT_EQ(admin("sh -c 'rbd trash ls rbd/" + place.space() + " | grep -q b'"), 0);
+  ASSERT_TRUE(ceph.images().create("a", {.size = 4096, .data_pool = ""}).ok());
+  EXPECT_TRUE(ceph.images().remove("a").ok());
+  EXPECT_TRUE(ceph.images().remove("a").ok());
+  ASSERT_TRUE(ceph.images().create("b", {.size = 4096, .data_pool = ""}).ok());
+  EXPECT_TRUE(ceph.images().trash("b", 3600).ok());
+  EXPECT_TRUE(ceph.images().trash("b", 3600).ok());
+  EXPECT_FALSE(ceph.images().adopt("b").ok());
+  EXPECT_EQ(admin("sh -c 'rbd trash ls rbd/" + ceph.space() + " | grep -q b'"), 0);
 }
 
 TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
   const backend::CephAccess good = gateway_access();
-  const auto fine = probe(good, "rbd", place.space(), "");
+  const auto fine = probe(good, "rbd", ceph.space(), "");
   ASSERT_TRUE(fine.ok()) << fine.error();
-  EXPECT_EQ(fine.value().cluster, place.client().cluster_id());
+  EXPECT_EQ(fine.value().cluster, ceph.client().cluster_id());
   EXPECT_THAT(probe(good, "nopool", "", "").error(), HasSubstr("there is no pool nopool"));
   EXPECT_THAT(probe(good, "rbd", "", "nodata").error(), HasSubstr("there is no pool nodata"));
   EXPECT_THAT(probe(good, "rbd", "nospace", "").error(), HasSubstr("no such namespace"));

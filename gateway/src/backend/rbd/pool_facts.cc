@@ -25,9 +25,9 @@ json account(RadosClient& client) {
   size_t size = 0;
   const int r =
       rados_mon_command(client.handle(), &command, 1, "", 0, &text, &size, nullptr, nullptr);
-  json told = r == 0 ? json::parse(text, text + size, nullptr, false) : json();
+  json answer = r == 0 ? json::parse(text, text + size, nullptr, false) : json();
   rados_buffer_free(text);
-  return told;
+  return answer;
 }
 
 uint64_t number(const json& object, const char* name) {
@@ -35,9 +35,9 @@ uint64_t number(const json& object, const char* name) {
   return at != object.end() && at->is_number() ? at->get<uint64_t>() : 0;
 }
 
-void add_use(const json& told, const std::string& pool, PoolFacts& facts) {
-  const auto pools = told.find("pools");
-  if (pools == told.end() || !pools->is_array()) return;
+void add_use(const json& answer, const std::string& pool, PoolFacts& facts) {
+  const auto pools = answer.find("pools");
+  if (pools == answer.end() || !pools->is_array()) return;
   for (const json& one : *pools) {
     if (!one.is_object() || !one.contains("name") || one["name"] != json(pool)) continue;
     const auto stats = one.find("stats");
@@ -51,8 +51,8 @@ void add_use(const json& told, const std::string& pool, PoolFacts& facts) {
 
 }  // namespace
 
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool) {
+Result<PoolFacts> read_pool_facts(RadosClient& client, const std::string& pool,
+                                  const std::string& space, const std::string& data_pool) {
   auto opened = client.pool(pool, space);
   if (!opened) return Error{opened.error()};
   const rados_ioctx_t context = (*opened)->context();
@@ -85,12 +85,12 @@ Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const st
 
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(group_of(access, pool), pool, 2 * limits::kCephConnect,
-                                            [=]() -> Result<PoolFacts> {
-                                              auto client = RadosClient::connect(access);
-                                              if (!client) return Error{client.error()};
-                                              return look_at(**client, pool, space, data_pool);
-                                            });
+  return Workers::instance().run<PoolFacts>(
+      group_of(access, pool), pool, 2 * limits::kCephConnect, [=]() -> Result<PoolFacts> {
+        auto client = RadosClient::connect(access);
+        if (!client) return Error{client.error()};
+        return read_pool_facts(**client, pool, space, data_pool);
+      });
 }
 
 }  // namespace sluice::rbd

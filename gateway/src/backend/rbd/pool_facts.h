@@ -21,8 +21,8 @@ struct PoolFacts {
 };
 
 // The state that `client` sees. May block as long as the pool's disks hang.
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool);
+Result<PoolFacts> read_pool_facts(RadosClient& client, const std::string& pool,
+                                  const std::string& space, const std::string& data_pool);
 
 // Whether a pool can hold volumes. Errors: no monitor answers, the user is refused, or the pool,
 // namespace or data pool does not exist. Bounded by limits::kCephConnect.

@@ -187,17 +187,17 @@ void RadosClient::State::note_fenced() {
   {
     const std::lock_guard lock(mutex);
     if (fenced.exchange(true, std::memory_order_acq_rel)) return;
-    all.swap(told);
+    all.swap(on_fenced);
   }
   for (const auto& one : all) one();
 }
 
-void RadosClient::watch_fence(std::function<void()> told) {
+void RadosClient::watch_fence(std::function<void()> on_fenced) {
   {
     const std::lock_guard lock(state_->mutex);
-    if (!fenced()) return state_->told.push_back(std::move(told));
+    if (!fenced()) return state_->on_fenced.push_back(std::move(on_fenced));
   }
-  told();
+  on_fenced();
 }
 
 // At each tick librados checks every watch, one per image: with 1,000 images and two ticks a second

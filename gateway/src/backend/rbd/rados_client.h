@@ -58,8 +58,8 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
 
   // Blocklisted, as far as answers have shown.
   bool fenced() const { return state_->fenced.load(std::memory_order_acquire); }
-  // `told` is called once, by the thread that detects it first; immediately if it is already known.
-  void watch_fence(std::function<void()> told);
+  // The thread that detects the fence first calls `on_fenced` once; immediately if it is known.
+  void watch_fence(std::function<void()> on_fenced);
   void note_fenced() { state_->note_fenced(); }
   // Sends a small request to a disk of `pool` unless one was sent just now. The answer shows that
   // this client is fenced, or that it was not when it asked.
@@ -83,7 +83,7 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
     std::atomic<unsigned> images = 0;
     std::atomic<Nanos> tick = limits::kCephTick;
     std::mutex mutex;
-    std::vector<std::function<void()>> told;
+    std::vector<std::function<void()>> on_fenced;
     void note_fenced();
   };
   struct Question;

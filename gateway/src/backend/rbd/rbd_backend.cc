@@ -54,7 +54,7 @@ void RbdBackend::close(std::function<void()> closed) {
 }
 
 int RbdBackend::refusal(const Io& io) const {
-  if (io.op == Op::kFlush || io.op == Op::kVouch) return 0;
+  if (io.op == Op::kFlush || io.op == Op::kCheckFence) return 0;
   if (io.length == 0 || !backend::within(io.offset, io.length, size_bytes())) return -EINVAL;
   if (io.op != Op::kRead && info_.read_only) return -EROFS;
   if (io.op == Op::kWrite && (io.flags & backend::kIoAtomic)) return -EOPNOTSUPP;
@@ -100,7 +100,7 @@ void RbdBackend::on_done(AioOp& op, int32_t result) {
 }
 
 int64_t RbdBackend::settle(const Io& io, int32_t result) const {
-  if (io.op == Op::kVouch && image_->fenced()) return -ESHUTDOWN;
+  if (io.op == Op::kCheckFence && image_->fenced()) return -ESHUTDOWN;
   if (result >= 0) [[likely]]
     return io.op == Op::kWrite ? static_cast<int64_t>(io.length) : result;
   // librbd says so when the lock was taken from us; whether we may write was looked at before.

@@ -3,8 +3,8 @@
 //   submit -> Image::start -> librbd ... -> a thread of librbd -> Aio::complete -> reactor -> done
 //
 // A fenced backend (blocklisted, or its lock was taken) answers -ESHUTDOWN from then on (DESIGN
-// R4). In a gateway without a control plane (Spec::comes_back) check() then reopens the image with
-// a new client and a new lock.
+// R4). In a gateway without a control plane (Spec::reopen_after_fence) check() then reopens the
+// image with a new client and a new lock.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,7 @@ class RbdTest : public testing::Test {
  protected:
   void SetUp() override {
     install();
-    ASSERT_NE(place.pool(), nullptr);
+    ASSERT_NE(ceph.pool(), nullptr);
   }
   std::unique_ptr<Backend> open(const backend::Spec& spec) {
     auto opened = backend::open(spec);
@@ -56,66 +56,65 @@ class RbdTest : public testing::Test {
     return RadosClient::shared(gateway_access()).value()->addresses();
   }
 
-  CephPlace place;
+  CephNamespace ceph;
 };
 
 TEST_F(RbdTest, WhatWouldAnswerFromMemoryIsRefusedWithItsMend) {
   ASSERT_EQ(
       admin("rbd create --size 8M --image-feature layering,exclusive-lock,object-map,fast-diff " +
-            place.path("mapped")),
+            ceph.path("mapped")),
       0);
-  EXPECT_THAT(refusal(place.spec("mapped")),
-              HasSubstr("rbd feature disable " + place.path("mapped") + " fast-diff object-map"));
-  ASSERT_EQ(admin("rbd feature disable " + place.path("mapped") + " fast-diff object-map"), 0);
-  EXPECT_NE(open(place.spec("mapped")), nullptr);
+  EXPECT_THAT(refusal(ceph.spec("mapped")),
+              HasSubstr("rbd feature disable " + ceph.path("mapped") + " fast-diff object-map"));
+  ASSERT_EQ(admin("rbd feature disable " + ceph.path("mapped") + " fast-diff object-map"), 0);
+  EXPECT_NE(open(ceph.spec("mapped")), nullptr);
 }
 
 TEST_F(RbdTest, AnImageWithoutItsLockIsRefused) {
-  ASSERT_EQ(admin("rbd create --size 8M --image-feature layering " + place.path("unlocked")), 0);
-  EXPECT_THAT(refusal(place.spec("unlocked")),
-              HasSubstr("rbd feature enable " + place.path("unlocked") + " exclusive-lock"));
+  ASSERT_EQ(admin("rbd create --size 8M --image-feature layering " + ceph.path("unlocked")), 0);
+  EXPECT_THAT(refusal(ceph.spec("unlocked")),
+              HasSubstr("rbd feature enable " + ceph.path("unlocked") + " exclusive-lock"));
 }
 
 TEST_F(RbdTest, ACacheThatImageOrPoolTurnOnIsRefused) {
-  ASSERT_EQ(admin("rbd config image set " + place.path() + " rbd_cache true"), 0);
-  EXPECT_THAT(refusal(place.spec()),
-              HasSubstr("rbd config image rm " + place.path() + " rbd_cache"));
-  ASSERT_EQ(admin("rbd config image rm " + place.path() + " rbd_cache"), 0);
-  auto backend = open(place.spec());
+  ASSERT_EQ(admin("rbd config image set " + ceph.path() + " rbd_cache true"), 0);
+  EXPECT_THAT(refusal(ceph.spec()), HasSubstr("rbd config image rm " + ceph.path() + " rbd_cache"));
+  ASSERT_EQ(admin("rbd config image rm " + ceph.path() + " rbd_cache"), 0);
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   EXPECT_FALSE(backend->write_cache());
   EXPECT_FALSE(backend->set_write_cache(true).ok());
 }
 
 TEST_F(RbdTest, RefusalsNameWhatIsWrong) {
-  EXPECT_THAT(refusal(place.spec("none")),
-              HasSubstr(place.path("none") + ": there is no such image"));
-  backend::Spec spec = place.spec();
+  EXPECT_THAT(refusal(ceph.spec("none")),
+              HasSubstr(ceph.path("none") + ": there is no such image"));
+  backend::Spec spec = ceph.spec();
   spec.path = "nopool/disk";
   EXPECT_THAT(refusal(spec), HasSubstr("there is no pool nopool"));
-  spec = place.spec();
+  spec = ceph.spec();
   spec.size = 4096;
   EXPECT_THAT(refusal(spec), HasSubstr("holds 8MiB, more than size=4KiB"));
-  spec = place.spec();
+  spec = ceph.spec();
   spec.ceph.config_file = "/there/is/no/such.conf";
   EXPECT_THAT(refusal(spec), HasSubstr("can't read its configuration"));
 }
 
 TEST_F(RbdTest, ASizeThatIsSaidIsTakenOnByTheImage) {
-  backend::Spec spec = place.spec();
+  backend::Spec spec = ceph.spec();
   spec.size = 2 * kImageSize;
   EXPECT_EQ(open(spec)->size_bytes(), 2 * kImageSize);
-  EXPECT_EQ(place.images().adopt("disk").value(), 2 * kImageSize);
+  EXPECT_EQ(ceph.images().adopt("disk").value(), 2 * kImageSize);
 }
 
 TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   Driver driver(*backend);
   const Bytes data = pattern(0, 65536, 1);
   ASSERT_EQ(driver.write(0, data), 0);
   const std::string before = served_by();
-  ASSERT_TRUE(place.client().blocklist(before).ok());
+  ASSERT_TRUE(ceph.client().blocklist(before).ok());
   // A disk learns of it with the first request that knows of it.
   Bytes back(4096);
   const auto read = [&] { return driver.submit(Op::kRead, 0, 4096, {{back.data(), 4096}}); };
@@ -139,25 +138,25 @@ TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
 
 // As a takeover goes: the next owner touches the image with the map that fences this client. From
 // then on the very first question tells (DESIGN R2), and a gateway of a cluster doesn't come back.
-TEST_F(RbdTest, WhoIsBlocklistedVouchesForNothingOnceTheNextOwnerHasLookedAtTheImage) {
-  backend::Spec spec = place.spec();
-  spec.comes_back = false;
+TEST_F(RbdTest, ABlocklistedClientFailsTheFenceCheckOnceTheNextOwnerHasOpenedTheImage) {
+  backend::Spec spec = ceph.spec();
+  spec.reopen_after_fence = false;
   auto backend = open(spec);
   ASSERT_NE(backend, nullptr);
   Driver driver(*backend);
-  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), 0);
+  EXPECT_EQ(driver.submit(Op::kCheckFence, 0, 0), 0);
   const std::string before = served_by();
-  ASSERT_TRUE(place.client().blocklist(before).ok());
-  ASSERT_TRUE(Image::open(place.pool(), "disk", Image::Access::kReadOnly).ok());
-  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), -ESHUTDOWN);
-  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), -ESHUTDOWN);
+  ASSERT_TRUE(ceph.client().blocklist(before).ok());
+  ASSERT_TRUE(Image::open(ceph.pool(), "disk", Image::Access::kReadOnly).ok());
+  EXPECT_EQ(driver.submit(Op::kCheckFence, 0, 0), -ESHUTDOWN);
+  EXPECT_EQ(driver.submit(Op::kCheckFence, 0, 0), -ESHUTDOWN);
   EXPECT_THAT(backend->check().error(), HasSubstr("the control plane decides"));
   EXPECT_EQ(driver.write(0, Bytes(4096)), -ESHUTDOWN);
 }
 
 TEST_F(RbdTest, WhoIsToldThatItIsClosedFindsNoLock) {
-  const std::string locks = "sh -c '[ -n \"$(rbd lock ls " + place.path() + ")\" ]'";
-  auto backend = open(place.spec());
+  const std::string locks = "sh -c '[ -n \"$(rbd lock ls " + ceph.path() + ")\" ]'";
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   EXPECT_EQ(admin(locks), 0);
   close_and_wait(*backend);
@@ -167,7 +166,7 @@ TEST_F(RbdTest, WhoIsToldThatItIsClosedFindsNoLock) {
 // In ten years, says the list of the blocklisted.
 TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
   auto other = new_client();
-  auto pool = other->pool("rbd", place.space());
+  auto pool = other->pool("rbd", ceph.space());
   ASSERT_TRUE(pool.ok()) << pool.error();
   auto held = Image::open(*pool, "disk", Image::Access::kOwned);
   ASSERT_TRUE(held.ok()) << held.error();
@@ -175,7 +174,7 @@ TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
   Holder gone = Holder::self(other->addresses());
   ++gone.started;
   ASSERT_EQ(rbd_metadata_set((*held)->handle(), "sluice.holder", gone.text().c_str()), 0);
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
   Bytes late(4096);
@@ -189,9 +188,9 @@ TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
 }
 
 TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
-  auto first = open(place.spec());
+  auto first = open(ceph.spec());
   ASSERT_NE(first, nullptr);
-  backend::Spec second = place.spec();
+  backend::Spec second = ceph.spec();
   second.ceph.monitors = "";
   second.ceph.config_file = ceph_folder() + "/./ceph.conf";  // another client of the same cluster
   EXPECT_THAT(refusal(second), HasSubstr("is in use by process " + std::to_string(getpid())));
@@ -199,33 +198,33 @@ TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
 }
 
 TEST_F(RbdTest, AnIdleOneLearnsThatItIsBlocklisted) {
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   ASSERT_TRUE(comes_true(
       *backend, [](bool) { return RadosClient::shared(gateway_access()).value()->proven() != 0; }));
-  ASSERT_TRUE(place.client().blocklist(served_by()).ok());
+  ASSERT_TRUE(ceph.client().blocklist(served_by()).ok());
   EXPECT_TRUE(comes_true(*backend, [](bool fine) { return !fine; }));
   EXPECT_TRUE(comes_true(*backend, [](bool fine) { return fine; }));
 }
 
 TEST_F(RbdTest, ASizeThatChangedFromOutsideIsSeen) {
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
-  ASSERT_EQ(admin("rbd resize --size 16M " + place.path()), 0);
+  ASSERT_EQ(admin("rbd resize --size 16M " + ceph.path()), 0);
   EXPECT_TRUE(comes_true(
       *backend, [&](bool fine) { return fine && backend->size_bytes() == 2 * kImageSize; }));
   Driver driver(*backend);
   EXPECT_EQ(driver.write(2 * kImageSize - 4096, Bytes(4096)), 0);
-  ASSERT_EQ(admin("rbd resize --allow-shrink --size 8M " + place.path()), 0);
+  ASSERT_EQ(admin("rbd resize --allow-shrink --size 8M " + ceph.path()), 0);
   EXPECT_TRUE(comes_true(*backend, [](bool fine) { return !fine; }));
   EXPECT_THAT(backend->check().error(), HasSubstr("shrank from 16MiB to 8MiB"));
   EXPECT_EQ(backend->size_bytes(), 2 * kImageSize);
 }
 
 // Objects of the data, as Ceph counts them.
-unsigned objects(const CephPlace& place) {
+unsigned objects(const CephNamespace& ceph) {
   rados_list_ctx_t list = nullptr;
-  EXPECT_EQ(rados_nobjects_list_open(place.pool()->context(), &list), 0);
+  EXPECT_EQ(rados_nobjects_list_open(ceph.pool()->context(), &list), 0);
   unsigned count = 0;
   const char* name = nullptr;
   while (rados_nobjects_list_next(list, &name, nullptr, nullptr) == 0) {
@@ -236,19 +235,19 @@ unsigned objects(const CephPlace& place) {
 }
 
 TEST_F(RbdTest, DiscardGivesSpaceBackAndZerosThatMustNotDoSoKeepIt) {
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, kImageSize, 1)), 0);
-  const unsigned full = objects(place);
+  const unsigned full = objects(ceph);
   EXPECT_EQ(full, 2u);  // of 4 MiB
   ASSERT_EQ(driver.write_zeroes(0, kImageSize), 0);
-  EXPECT_EQ(objects(place), full);
+  EXPECT_EQ(objects(ceph), full);
   ASSERT_EQ(driver.discard(0, kImageSize), 0);
-  EXPECT_EQ(objects(place), 0u);
+  EXPECT_EQ(objects(ceph), 0u);
   ASSERT_EQ(driver.write(0, pattern(0, kImageSize, 1)), 0);
   ASSERT_EQ(driver.write_zeroes(0, kImageSize / 2, backend::kIoMayUnmap), 0);
-  EXPECT_EQ(objects(place), full / 2);
+  EXPECT_EQ(objects(ceph), full / 2);
 }
 
 TEST_F(RbdTest, AClientWithManyImagesAsksAfterThemLessOften) {
@@ -271,7 +270,7 @@ TEST_F(RbdTest, AClientWithManyImagesAsksAfterThemLessOften) {
 }
 
 TEST_F(RbdTest, MoreThanTheBoundIsBusy) {
-  auto backend = open(place.spec());
+  auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   backend::TestAio aio;
   struct Request {

@@ -215,7 +215,7 @@ std::string ServedImage::problem() const {
 
 Result<void> ServedImage::check() {
   if (fenced()) {
-    if (!spec_.comes_back) {
+    if (!spec_.reopen_after_fence) {
       return fail(spec_.path, "was fenced", "the control plane decides who serves it now");
     }
     if (!coming_back_.exchange(true)) {

@@ -60,7 +60,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
   const std::string& group() const { return group_; }  // of workers
-  // Why it can't be served. A fenced image begins to reopen if Spec::comes_back is set.
+  // Why it can't be served. A fenced image begins to reopen if Spec::reopen_after_fence is set.
   Result<void> check();
   // From now on open() of the same image in this process waits until shut() has ended.
   void begin_closing();

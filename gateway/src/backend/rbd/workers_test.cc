@@ -62,7 +62,7 @@ class Hanging {
       }));
     }
   }
-  void let_go() { go_.set_value(); }
+  void release() { go_.set_value(); }
 
   std::atomic<unsigned> begun = 0;
 
@@ -83,7 +83,7 @@ TEST(Workers, AGroupThatHangsHoldsUpNoOther) {
   EXPECT_TRUE(runs(workers, "b"));
   hanging.post(workers, "a", 4 * limits::kImageThreads);
   EXPECT_TRUE(runs(workers, "b"));
-  hanging.let_go();
+  hanging.release();
   EXPECT_TRUE(workers.stop(60 * kSecond));
 }
 
@@ -96,7 +96,7 @@ TEST(Workers, ManyGroupsThatHangHoldUpNoOther) {
   }
   EXPECT_TRUE(runs(workers, "b"));
   EXPECT_LE(hanging.begun, 2 * limits::kImageThreads + kGroups);
-  hanging.let_go();
+  hanging.release();
   EXPECT_TRUE(workers.stop(60 * kSecond));
   EXPECT_EQ(hanging.begun, kGroups * 2 * limits::kImageThreads);
 }
@@ -108,7 +108,7 @@ TEST(Workers, AGroupThatIsAloneHasItsThreadsAtOnceAndNoMore) {
   while (hanging.begun < limits::kImageThreads) std::this_thread::yield();
   EXPECT_TRUE(runs(workers, "b"));
   EXPECT_EQ(hanging.begun, limits::kImageThreads);
-  hanging.let_go();
+  hanging.release();
   EXPECT_TRUE(workers.stop(60 * kSecond));
 }
 
@@ -118,7 +118,7 @@ TEST(Workers, AGroupOfWhichTooMuchWaitsLeavesRoomForOthers) {
   hanging.post(one, "a", 1 + limits::kMaxImageTasks);
   EXPECT_FALSE(one.post("a", [] {}));
   EXPECT_TRUE(runs(one, "b"));
-  hanging.let_go();
+  hanging.release();
   EXPECT_TRUE(one.stop(60 * kSecond));
 }
 

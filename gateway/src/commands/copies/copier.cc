@@ -115,8 +115,7 @@ bool Copier::take_bandwidth(const Chunk& chunk) const {
   if (!extent_.source || command_.aborted || fault_ || !(unit.gate() & Unit::kLimited)) return true;
   const uint64_t gates =
       command_.itl->unit().gate() | extent_.source->gate() | extent_.destination->gate();
-  return unit.bandwidth().take_bytes(*context_.now, step_bytes(chunk)) ||
-         (gates & Unit::kElsewhere);
+  return unit.bandwidth().take_bytes(*context_.now, step_bytes(chunk)) || (gates & Unit::kNotOwner);
 }
 
 void Copier::acquire(Chunk& chunk) {
@@ -163,7 +162,7 @@ void Copier::granted(Chunk& chunk) {
   const CopyFault refused = fault_ ? fault_ : refusal(chunk);
   if (refused) {
     fail(chunk, refused);
-    let_go(chunk);
+    release_range(chunk);
     return retire(chunk);
   }
   if (chunk.writing) {
@@ -245,13 +244,13 @@ void Copier::go_on(Chunk& chunk) {
     if (!submit(chunk)) return;
     good = take_result(chunk);
   }
-  let_go(chunk);
+  release_range(chunk);
   if (!good || chunk.writing) return retire(chunk);
   chunk.writing = true;
   acquire(chunk);
 }
 
-void Copier::let_go(Chunk& chunk) {
+void Copier::release_range(Chunk& chunk) {
   unit_of(chunk).ranges().release(context_.reactor, chunk.hold, context_.reactors);
 }
 

@@ -88,7 +88,7 @@ class Copier {
   bool submit(Chunk& chunk);
   void go_on(Chunk& chunk);
   bool take_result(Chunk& chunk);
-  void let_go(Chunk& chunk);
+  void release_range(Chunk& chunk);
   void fail(const Chunk& chunk, const CopyFault& fault);
   void retire(Chunk& chunk);
 

@@ -15,7 +15,7 @@ std::optional<CopyRefusal> copy_refusal_slowly(Unit& unit, const NexusId& nexus,
   if (gate & Unit::kRemoved) {
     return CopyRefusal{false, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00)};
   }
-  if ((gate & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) {
+  if ((gate & (Unit::kNotOwner | Unit::kDraining)) == Unit::kNotOwner) {
     // A copy reaches only what this gateway owns.
     const bool passing = unit.role().standing == Standing::kTransitioning;
     return CopyRefusal{false,

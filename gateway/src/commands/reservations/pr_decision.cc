@@ -65,7 +65,7 @@ class Decision {
   }
   void changed() { out_.changed = true; }
   void tell(const Registration& who, UnitAttention what) { out_.attentions.push_back({who, what}); }
-  void tell_registrants(UnitAttention what) {
+  void notify_registrants(UnitAttention what) {
     for (const Registration& r : next().registrations) {
       // A registration that covers more ports than the requesting one concerns its other ports.
       if (!r.covers(nexus_) || r.all_target_ports) tell(r, what);
@@ -84,9 +84,9 @@ class Decision {
     const bool orphan =
         scsi::is_all_registrants(s.type) ? s.registrations.empty() : !s.find(*s.holder);
     if (!orphan) return;
-    const bool tell_others = scsi::is_registrants_only(s.type);
+    const bool notify_others = scsi::is_registrants_only(s.type);
     drop_reservation();
-    if (tell_others) tell_registrants(kReservationsReleased);
+    if (notify_others) notify_registrants(kReservationsReleased);
   }
 
   void register_nexus();
@@ -195,14 +195,14 @@ void Decision::release() {
   }
   drop_reservation();
   if (scsi::is_registrants_only(old_.type) || scsi::is_all_registrants(old_.type)) {
-    tell_registrants(kReservationsReleased);
+    notify_registrants(kReservationsReleased);
   }
   changed();
 }
 
 void Decision::clear() {
   if (!key_is_right()) return conflict();
-  tell_registrants(kReservationsPreempted);
+  notify_registrants(kReservationsPreempted);
   drop_reservation();
   next().registrations.clear();
   ++next().generation;
@@ -240,7 +240,7 @@ void Decision::preempt_reservation(bool everybody) {
   next().holder.reset();
   if (!scsi::is_all_registrants(list_.type)) next().holder = nexus_;
   // Remaining registrants are notified only if the reservation type changed.
-  if (list_.type != old_.type) tell_registrants(kReservationsReleased);
+  if (list_.type != old_.type) notify_registrants(kReservationsReleased);
 }
 
 // Removes registrations with the victim's key, or all, but never that of the preempting nexus.

@@ -39,7 +39,7 @@ class PrDecisionTest : public ::testing::Test {
     const Registration* r = state_.find(who);
     return r ? r->key : 0;
   }
-  bool told(const NexusId& who, UnitAttention what) const {
+  bool got_attention(const NexusId& who, UnitAttention what) const {
     for (const auto& a : last_.attentions) {
       if (a.what == what && a.who.covers(who)) return true;
     }

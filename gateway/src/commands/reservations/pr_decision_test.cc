@@ -161,7 +161,7 @@ TEST_F(PrDecisionTest, PreemptingItsOwnKeyKeepsThePreemptingPortOnly) {
   EXPECT_EQ(ask(kA, PrOutAction::kPreemptAndAbort, 0xa, 0xa), Status::kGood);
   EXPECT_EQ(key_of(kA), 0xau);
   EXPECT_EQ(key_of(kA2), 0u);
-  EXPECT_TRUE(told(kA2, kRegistrationsPreempted));
+  EXPECT_TRUE(got_attention(kA2, kRegistrationsPreempted));
   EXPECT_TRUE(aborts(kA2));
 }
 
@@ -207,8 +207,8 @@ TEST_F(PrDecisionTest, TheReservationGoesWithItsHolderOrItsLastRegistrant) {
     ask(kA, PrOutAction::kRegister, 0xa, 0);
     const bool all = scsi::is_all_registrants(type);
     EXPECT_EQ(state_.type, all ? type : PrType::kNone);
-    EXPECT_EQ(told(kB, kReservationsReleased), scsi::is_registrants_only(type));
-    EXPECT_FALSE(told(kA, kReservationsReleased));
+    EXPECT_EQ(got_attention(kB, kReservationsReleased), scsi::is_registrants_only(type));
+    EXPECT_FALSE(got_attention(kA, kReservationsReleased));
     EXPECT_EQ(state_.holds(kB), all);
     ask(kB, PrOutAction::kRegister, 0xb, 0);
     EXPECT_EQ(state_.type, PrType::kNone);
@@ -225,8 +225,8 @@ TEST_F(PrDecisionTest, ReleaseTellsOtherRegistrantsOfSharedReservations) {
     EXPECT_EQ(ask(kA, PrOutAction::kRelease, 0xb, 0, type), Status::kReservationConflict);
     EXPECT_EQ(ask(kA, PrOutAction::kRelease, 0xa, 0, type), Status::kGood);
     EXPECT_EQ(state_.type, PrType::kNone);
-    EXPECT_EQ(told(kB, kReservationsReleased), type != kWe && type != kEa);
-    EXPECT_FALSE(told(kA, kReservationsReleased));
+    EXPECT_EQ(got_attention(kB, kReservationsReleased), type != kWe && type != kEa);
+    EXPECT_FALSE(got_attention(kA, kReservationsReleased));
     EXPECT_EQ(ask(kA, PrOutAction::kRelease, 0xa, 0, type), Status::kGood) << "nothing held";
     EXPECT_FALSE(last_.changed);
   }
@@ -261,8 +261,8 @@ TEST_F(PrDecisionTest, ClearEmptiesEverythingAndTellsTheOthers) {
   EXPECT_TRUE(state_.registrations.empty());
   EXPECT_EQ(state_.type, PrType::kNone);
   EXPECT_EQ(state_.generation, generation + 1);
-  EXPECT_TRUE(told(kB, kReservationsPreempted));
-  EXPECT_FALSE(told(kA, kReservationsPreempted));
+  EXPECT_TRUE(got_attention(kB, kReservationsPreempted));
+  EXPECT_FALSE(got_attention(kA, kReservationsPreempted));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ TEST_F(PrDecisionTest, PreemptWithoutReservationRemovesRegistrationsOnly) {
   EXPECT_EQ(key_of(kB), 0u);
   EXPECT_EQ(key_of(kC), 0u);
   EXPECT_EQ(state_.type, PrType::kNone);
-  EXPECT_TRUE(told(kB, kRegistrationsPreempted));
-  EXPECT_TRUE(told(kC, kRegistrationsPreempted));
+  EXPECT_TRUE(got_attention(kB, kRegistrationsPreempted));
+  EXPECT_TRUE(got_attention(kC, kRegistrationsPreempted));
   EXPECT_TRUE(last_.aborts.empty());
   EXPECT_EQ(state_.generation, 4u);
 }
@@ -47,9 +47,9 @@ TEST_F(PrDecisionTest, PreemptOfTheHoldersKeyTakesTheReservationOver) {
       EXPECT_EQ(state_.type, wanted);
       EXPECT_TRUE(state_.holds(kB));
       EXPECT_EQ(state_.holds(kC), scsi::is_all_registrants(wanted));
-      EXPECT_TRUE(told(kA, kRegistrationsPreempted));
-      EXPECT_EQ(told(kC, kReservationsReleased), held != wanted);
-      EXPECT_FALSE(told(kB, kReservationsReleased));
+      EXPECT_TRUE(got_attention(kA, kRegistrationsPreempted));
+      EXPECT_EQ(got_attention(kC, kReservationsReleased), held != wanted);
+      EXPECT_FALSE(got_attention(kB, kReservationsReleased));
       EXPECT_TRUE(aborts(kA));
       EXPECT_FALSE(aborts(kB));
       EXPECT_FALSE(aborts(kC));
@@ -90,8 +90,8 @@ TEST_F(PrDecisionTest, PreemptWithAKeyOfZeroIsForAllRegistrantsOnly) {
     EXPECT_EQ(state_.registrations.size(), 1u);
     EXPECT_EQ(state_.type, kWe);
     EXPECT_TRUE(state_.holds(kB));
-    EXPECT_TRUE(told(kA, kRegistrationsPreempted));
-    EXPECT_TRUE(told(kC, kRegistrationsPreempted));
+    EXPECT_TRUE(got_attention(kA, kRegistrationsPreempted));
+    EXPECT_TRUE(got_attention(kC, kRegistrationsPreempted));
     EXPECT_TRUE(aborts(kA));
     EXPECT_TRUE(aborts(kC));
   }
@@ -115,7 +115,7 @@ TEST_F(PrDecisionTest, TheHolderMayPreemptItselfToChangeTheType) {
   EXPECT_EQ(key_of(kA), 0xau);
   EXPECT_EQ(state_.type, kEa);
   EXPECT_TRUE(state_.holds(kA));
-  EXPECT_TRUE(told(kB, kReservationsReleased));
+  EXPECT_TRUE(got_attention(kB, kReservationsReleased));
 }
 
 TEST_F(PrDecisionTest, PreemptChecksTheTypeOnlyWhenItReserves) {

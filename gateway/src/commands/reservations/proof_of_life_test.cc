@@ -1,5 +1,4 @@
-// What is said of reservations from memory, only a backend that vouches for it lets out (DESIGN
-// R2).
+// Answers about reservations from memory wait for the backend's fence check (DESIGN R2).
 #include <gtest/gtest.h>
 
 #include "commands/reservations/reservation_commands_fixture.h"
@@ -21,15 +20,15 @@ class ProofOfLifeTest : public ReservationCommandsTest {
     backend->submitted.clear();
   }
   // Sends a command that must ask the backend, and be dropped unanswered if that is fenced.
-  void expect_vouched(Nexus& nexus, const Bytes& cdb, Bytes data = {}) {
+  void expect_fence_check(Nexus& nexus, const Bytes& cdb, Bytes data = {}) {
     SCOPED_TRACE(testing::PrintToString(cdb));
     backend->submitted.clear();
     backend->holds = true;
     Task& good = start(nexus, cdb, data);
     reactors.run();
     ASSERT_EQ(backend->held.size(), 1u);
-    EXPECT_EQ(backend->held[0]->op, Op::kVouch);
-    EXPECT_EQ(good.completions, 0) << "not before it is vouched for";
+    EXPECT_EQ(backend->held[0]->op, Op::kCheckFence);
+    EXPECT_EQ(good.completions, 0) << "not before the fence check";
     backend->release_one();
     EXPECT_EQ(run(good).command.status, Status::kGood);
     EXPECT_EQ(backend->submitted.size(), 1u);
@@ -44,9 +43,9 @@ class ProofOfLifeTest : public ReservationCommandsTest {
   }
 };
 
-TEST_F(ProofOfLifeTest, PersistentReserveInIsAnsweredOnlyOnceItIsVouchedFor) {
+TEST_F(ProofOfLifeTest, PersistentReserveInIsAnsweredOnlyAfterTheFenceCheck) {
   for (uint8_t action : {0, 1, 2, 3}) {
-    expect_vouched(*b, {0x5e, action, 0, 0, 0, 0, 0, 0, 255, 0});
+    expect_fence_check(*b, {0x5e, action, 0, 0, 0, 0, 0, 0, 255, 0});
   }
 }
 
@@ -55,16 +54,16 @@ TEST_F(ProofOfLifeTest, SoIsWhatChangesNothingThatIsKept) {
   Bytes again(24);
   put_be(again, 0, 8, 0xa);
   // RESERVE by who holds it already
-  expect_vouched(*a, {0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0}, again);
+  expect_fence_check(*a, {0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0}, again);
 }
 
 TEST_F(ProofOfLifeTest, SoAreReserveAndRelease) {
   ASSERT_EQ(out(*a, PrOutAction::kClear, {.key = 0xa}), Status::kGood);
-  expect_vouched(*b, {0x16, 0, 0, 0, 0, 0});
-  expect_vouched(*b, {0x17, 0, 0, 0, 0, 0});
+  expect_fence_check(*b, {0x16, 0, 0, 0, 0, 0});
+  expect_fence_check(*b, {0x17, 0, 0, 0, 0, 0});
 }
 
-TEST_F(ProofOfLifeTest, WhatWasCommittedAndWhatIsRefusedNeedsNoVoucher) {
+TEST_F(ProofOfLifeTest, WhatWasCommittedAndWhatIsRefusedNeedsNoFenceCheck) {
   backend->holds = true;
   EXPECT_EQ(out(*b, PrOutAction::kRegister, {.service_action_key = 0xb}), Status::kGood);
   EXPECT_EQ(out(*b, PrOutAction::kRegister, {.key = 0xc, .service_action_key = 0xb}),
@@ -72,7 +71,7 @@ TEST_F(ProofOfLifeTest, WhatWasCommittedAndWhatIsRefusedNeedsNoVoucher) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(ProofOfLifeTest, AnAnswerShowsWhatIsCommittedWhileItIsVouchedFor) {
+TEST_F(ProofOfLifeTest, AnAnswerShowsWhatIsCommittedAtTheTimeOfTheFenceCheck) {
   backend->holds = true;
   Task& keys = start(*b, read_keys());
   enlist(*b, 0xb);
@@ -93,7 +92,7 @@ TEST_F(ProofOfLifeTest, NothingIsShownThatCameIntoDoubtMeanwhile) {
   store->kept = store->states.back();
   store->answer_read();
   reactors.run();
-  EXPECT_EQ(keys.completions, 0) << "vouched for again";
+  EXPECT_EQ(keys.completions, 0) << "the fence is checked again";
   backend->release_one();
   EXPECT_EQ(run(keys).answer().size(), 8 + 2 * 8u);
 }

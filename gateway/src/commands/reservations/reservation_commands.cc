@@ -1,19 +1,19 @@
 // RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: the order of decision, store, unit
-// attention and answer. A change waits for its turn, is decided, and is committed by the store, off
+// attention and answer. A change waits in a queue, is decided, and is committed by the store, off
 // the reactor. Then:
 //
-// - Committed: apply, unit attentions, next turn, aborts, answer.
-// - Not committed: next turn, BUSY.
+// - Committed: apply, unit attentions, next change, aborts, answer.
+// - Not committed: next change, BUSY.
 // - Unknown: the nexus is dropped without an answer. The state that the store then reports is
-//   applied with unit attentions and aborts; then the next turn (reservation_turns.h).
+//   applied with unit attentions and aborts; then the next change (reservation_queue.h).
 //
 // One change of a unit is in progress at a time; meanwhile I/O continues under the old state. The
-// turn ends before PREEMPT AND ABORT waits for the commands that it aborts, because they may wait
+// change ends before PREEMPT AND ABORT waits for the commands that it aborts, because they may wait
 // for a backend and the next change need not.
 //
 // A commit proves that this gateway is the owner (DESIGN R8). For answers from memory, as for
-// PERSISTENT RESERVE IN and for changes without effect, a kVouch of the backend proves it first
-// (DESIGN R2; gateway/decisions/ceph.md).
+// PERSISTENT RESERVE IN and for changes without effect, a kCheckFence of the backend proves it
+// first (DESIGN R2; gateway/decisions/ceph.md).
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@
 #include "commands/reservations/pr_decision.h"
 #include "commands/reservations/pr_transport_ids.h"
 #include "commands/reservations/reservation_effects.h"
-#include "commands/reservations/reservation_turns.h"
+#include "commands/reservations/reservation_queue.h"
 #include "scsi/cdb.h"
 #include "scsi/pr_in.h"
 #include "unit/abort_everywhere.h"
@@ -40,21 +40,22 @@ const ReactorContext& context_of(const Command& command) {
 }
 
 // GOOD, if this is still the owner.
-void vouch_for_good(Unit& unit, Command& command) {
-  run_io(unit, command, backend::Op::kVouch, 0, 0, 0, [](Unit&, Command& c) { finish_good(c); });
+void check_fence_then_good(Unit& unit, Command& command) {
+  run_io(unit, command, backend::Op::kCheckFence, 0, 0, 0,
+         [](Unit&, Command& c) { finish_good(c); });
 }
 
 // --- RESERVE(6)
 
-void reserve6_turn(Unit& unit, Command& command) {
+void reserve6_change(Unit& unit, Command& command) {
   bool granted = false;
   if (!command.aborted) {
     const std::lock_guard lock(unit.mutex());
     granted = unit.reservations().reserve6(nexus_of(command));
     unit.reservations_changed();
   }
-  pass_turn(unit);
-  if (granted) return vouch_for_good(unit, command);
+  begin_next_change(unit);
+  if (granted) return check_fence_then_good(unit, command);
   finish_status(command, Status::kReservationConflict);
 }
 
@@ -73,7 +74,7 @@ void answer(const Change& change) {
   if (change.decision.status == Status::kCheckCondition) {
     finish_sense(command, change.decision.sense);
   } else if (change.decision.status == Status::kGood && !change.decision.changed) {
-    vouch_for_good(*change.unit, command);
+    check_fence_then_good(*change.unit, command);
   } else {
     finish_status(command, change.decision.status);
   }
@@ -87,7 +88,7 @@ void apply(const ChangePtr& change) {
     const std::lock_guard lock(unit.mutex());
     take_effect_locked(unit, decision, nexus_of(*change->command));
   }
-  pass_turn(unit);
+  begin_next_change(unit);
   if (decision.aborts.empty()) return answer(*change);
   // DESIGN R9: answers only after the preempted nexuses' commands have released their blocks.
   const ReactorContext& context = context_of(*change->command);
@@ -114,7 +115,7 @@ void committed(const ChangePtr& change, CommitOutcome outcome, const std::string
                 {"error", error}});
   // DESIGN R3: BUSY means "not executed", which must be certain.
   if (outcome == CommitOutcome::kNotCommitted) {
-    pass_turn(*unit);
+    begin_next_change(*unit);
     return finish_status(command, Status::kBusy);
   }
   hold_in_doubt(unit, context_of(command), std::move(change->decision), nexus_of(command));
@@ -137,7 +138,7 @@ bool is_protected_from(const Command& command, const scsi::PrOutRequest& list) {
          (list.service_action_key != 0 || !list.transport_ids.empty());
 }
 
-void decide_turn(Unit& unit, Command& command) {
+void decide_change(Unit& unit, Command& command) {
   auto change = std::make_shared<Change>();
   change->unit = command.itl->shared_unit();
   change->command = &command;
@@ -165,7 +166,7 @@ void decide_turn(Unit& unit, Command& command) {
     const std::lock_guard lock(unit.mutex());
     Reservations& reservations = unit.reservations();
     if (!reservations.allows(nexus_of(command), *command.info)) {
-      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn earlier
+      decision.status = Status::kReservationConflict;  // a RESERVE(6) was decided earlier
     } else {
       decision = decide(reservations.state(), nexus_of(command), request);
     }
@@ -246,13 +247,13 @@ void show(Unit& unit, Command& command) {
 }
 
 void show_if_certain(Unit& unit, Command& command) {
-  // A change may have become doubtful during the kVouch.
+  // A change may have become doubtful during the kCheckFence.
   if (in_doubt(unit)) return handle_persistent_reserve_in(unit, command);
   show(unit, command);
 }
 
-void vouch_and_show(Unit& unit, Command& command) {
-  run_io(unit, command, backend::Op::kVouch, 0, 0, 0, show_if_certain);
+void check_fence_then_show(Unit& unit, Command& command) {
+  run_io(unit, command, backend::Op::kCheckFence, 0, 0, 0, show_if_certain);
 }
 
 // --- RELEASE(6)
@@ -264,7 +265,7 @@ void release6_now(Unit& unit, Command& command) {
     good = unit.reservations().release6(nexus_of(command));
     unit.reservations_changed();
   }
-  if (good) return vouch_for_good(unit, command);
+  if (good) return check_fence_then_good(unit, command);
   finish_status(command, Status::kReservationConflict);
 }
 
@@ -272,25 +273,25 @@ void release6_now(Unit& unit, Command& command) {
 template <Handler go>
 void once_certain(Unit& unit, Command& command) {
   if (!in_doubt(unit)) return go(unit, command);
-  take_turn(unit, command, [](Unit& u, Command& c) {
-    pass_turn(u);
+  queue_change(unit, command, [](Unit& u, Command& c) {
+    begin_next_change(u);
     go(u, c);
   });
 }
 
 }  // namespace
 
-void handle_reserve6(Unit& unit, Command& command) { take_turn(unit, command, reserve6_turn); }
+void handle_reserve6(Unit& unit, Command& command) { queue_change(unit, command, reserve6_change); }
 
 void handle_release6(Unit& unit, Command& command) { once_certain<release6_now>(unit, command); }
 
 void handle_persistent_reserve_in(Unit& unit, Command& command) {
-  once_certain<vouch_and_show>(unit, command);
+  once_certain<check_fence_then_show>(unit, command);
 }
 
 void handle_persistent_reserve_out(Unit& unit, Command& command) {
   if (command.data_out_size < command.data_out_wanted) return finish_short_data(command);
-  take_turn(unit, command, decide_turn);
+  queue_change(unit, command, decide_change);
 }
 
 }  // namespace sluice::lun

@@ -128,7 +128,7 @@ TEST_F(ReservationCommandsTest, PreemptAndAbortAnswersOnlyAfterTheVictimsCommand
   EXPECT_FALSE(writes(*a));
 }
 
-TEST_F(ReservationCommandsTest, PreemptAndAbortOfACommandThatWaitsForItsTurnEndsBoth) {
+TEST_F(ReservationCommandsTest, PreemptAndAbortOfACommandThatWaitsForItsChangeEndsBoth) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   store->holds = true;

@@ -137,13 +137,13 @@ TEST_F(DoubtTest, NobodyLearnsOfAPreemptAndAbortBeforeItsVictimsCommandsAreGone)
   store->holds_reads = true;
   doubtful_out(*b, PrOutAction::kPreemptAndAbort,
                {.key = 0xb, .service_action_key = 0xa, .type = kWero});
-  Task& victims_turn = begin_out(*a, PrOutAction::kClear, {.key = 0xa});
+  Task& victims_change = begin_out(*a, PrOutAction::kClear, {.key = 0xa});
   Task& look = start(*c, Bytes{0x5e, 0, 0, 0, 0, 0, 0, 0, 255, 0});
   store->kept = store->states.back();
   store->answer_read();
   reactors.run();
-  EXPECT_TRUE(victims_turn.done()) << "nothing was submitted for it";
-  EXPECT_EQ(victims_turn.command.status, Status::kTaskAborted);
+  EXPECT_TRUE(victims_change.done()) << "nothing was submitted for it";
+  EXPECT_EQ(victims_change.command.status, Status::kTaskAborted);
   EXPECT_FALSE(look.done());
   backend->holds = false;
   backend->release_all();

@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "control/client.h"
 #include "control/local/device_choice.h"
-#include "control/local/device_place.h"
+#include "control/local/device_storage.h"
 #include "control/local/record_files.h"
 
 namespace sluice::control {
@@ -118,10 +118,10 @@ Result<std::shared_ptr<DevicePool>> DevicePool::open(Devices devices, const std:
       new DevicePool(std::move(devices), std::move(home).value(), std::move(id).value()));
 }
 
-Result<std::shared_ptr<Place>> DevicePool::place(const wire::DesiredVolume& volume,
-                                                 std::function<void()> /*wake*/) {
-  return std::shared_ptr<Place>(std::make_shared<DevicePlace>(
-      home_, DevicePlace::Where{devices_, records_}, volume.uid(), volume.location()));
+Result<std::shared_ptr<VolumeStorage>> DevicePool::storage_of(const wire::DesiredVolume& volume,
+                                                              std::function<void()> /*wake*/) {
+  return std::shared_ptr<VolumeStorage>(std::make_shared<DeviceStorage>(
+      home_, DeviceStorage::Where{devices_, records_}, volume.uid(), volume.location()));
 }
 
 Result<void> DevicePool::take(const SurveyedDevice& found, const std::string& location) const {
@@ -262,7 +262,7 @@ void DevicePool::run_job(const wire::Job& job, const JobServices& services,
   }
 }
 
-void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+void DevicePool::observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
   wire::PoolObserved observed;
   observed.set_uid(uid);
   uint64_t capacity = 0;

@@ -25,11 +25,11 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
                                                   HandoverServer::Asked asked);
 
   // --- StoragePool
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
-                                       std::function<void()> wake) override;
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
+                                                    std::function<void()> wake) override;
   void run_job(const wire::Job& job, const JobServices& services,
                std::function<void(JobOutcome)> done) override;
-  void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
+  void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
 
  private:
   DevicePool(Devices devices, std::shared_ptr<LocalPool> home, std::string records)

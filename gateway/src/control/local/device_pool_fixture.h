@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/test_places.h"
+#include "backend/test_storage.h"
 #include "control/local/device_pool.h"
 #include "control/test_objects.h"
 
@@ -26,7 +26,7 @@ class DevicePoolTest : public testing::Test {
  protected:
   void SetUp() override {
     for (const uint64_t mib : {16, 8, 32}) {
-      loops_.emplace_back(place_.file(std::to_string(mib)), mib * kMiB);
+      loops_.emplace_back(scratch_.file(std::to_string(mib)), mib * kMiB);
       if (!loops_.back().skip_reason().empty()) GTEST_SKIP() << loops_.back().skip_reason();
       paths_.push_back(loops_.back().path());
     }
@@ -38,7 +38,7 @@ class DevicePoolTest : public testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.error();
     return std::move(opened).value();
   }
-  static JobOutcome run(DevicePool& pool, const wire::Job& job, int* turns = nullptr) {
+  static JobOutcome run(DevicePool& pool, const wire::Job& job, int* rounds = nullptr) {
     JobOutcome outcome{.problem = "not done"};
     std::deque<std::function<void()>> again;
     const JobServices services{
@@ -48,7 +48,7 @@ class DevicePoolTest : public testing::Test {
     pool.run_job(job, services, [&outcome](JobOutcome done) { outcome = std::move(done); });
     for (; !again.empty(); again.pop_front()) {
       again.front()();
-      if (turns) ++*turns;
+      if (rounds) ++*rounds;
     }
     return outcome;
   }
@@ -66,7 +66,7 @@ class DevicePoolTest : public testing::Test {
   }
   static wire::PoolObserved seen(DevicePool& pool) {
     wire::PoolObserved observed;
-    pool.look_at("p", [&observed](wire::PoolObserved found) { observed = std::move(found); });
+    pool.observe("p", [&observed](wire::PoolObserved found) { observed = std::move(found); });
     return observed;
   }
   static wire::DesiredVolume volume(const std::string& location, uint64_t size) {
@@ -77,11 +77,11 @@ class DevicePoolTest : public testing::Test {
     wanted.set_block_size(512);
     return wanted;
   }
-  static Record record_of(Place& place, uint64_t epoch) {
+  static Record record_of(VolumeStorage& storage, uint64_t epoch) {
     Record record;
     record.volume = kVolumeUid;
     record.epoch = epoch;
-    record.holder = place.self();
+    record.holder = storage.self();
     return record;
   }
   // Returns a second name of the device, which the test can point at another device.
@@ -114,7 +114,7 @@ class DevicePoolTest : public testing::Test {
   }
 
   TestDirectory directory_;
-  backend::Place place_{"/var/tmp"};
+  backend::ScratchDirectory scratch_{"/var/tmp"};
   std::deque<backend::LoopDevice> loops_;
   DevicePool::Devices devices_;  // value before paths_ changed
   std::vector<std::string> paths_;

@@ -69,22 +69,23 @@ TEST_F(DevicePoolTest, CapacityIsWhatVolumesCanHaveAndADeviceIsUsedWhole) {
 TEST_F(DevicePoolTest, ADeviceHasOneOwnerAndTheNextFindsItWhateverItIsCalled) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
-  auto first = a->place(volume("volume-1", 4 * kMiB), {}).value();
-  Place::Opened mine = first->open(volume("volume-1", 4 * kMiB));
+  auto first = a->storage_of(volume("volume-1", 4 * kMiB), {}).value();
+  VolumeStorage::Opened mine = first->open(volume("volume-1", 4 * kMiB));
   ASSERT_NE(mine.backend, nullptr) << mine.problem;
   EXPECT_EQ(mine.backend->size_bytes(), 4 * kMiB) << "what was asked for, not what there is";
-  EXPECT_EQ(first->claim(record_of(*first, 3), Outlasts::kPowerCut).value(), Place::Claim::kDone);
+  EXPECT_EQ(first->claim(record_of(*first, 3), Outlasts::kPowerCut).value(),
+            VolumeStorage::Claim::kDone);
 
   std::swap(paths_[0], paths_[1]);
   auto b = pool("b");
-  auto next = b->place(volume("volume-1", 4 * kMiB), {}).value();
-  Place::Opened refused = next->open(volume("volume-1", 4 * kMiB));
+  auto next = b->storage_of(volume("volume-1", 4 * kMiB), {}).value();
+  VolumeStorage::Opened refused = next->open(volume("volume-1", 4 * kMiB));
   EXPECT_EQ(refused.backend, nullptr);
   EXPECT_TRUE(refused.held) << refused.problem;
   EXPECT_THAT(remove(*b, "volume-1").problem, HasSubstr("in use"));
 
   mine.backend.reset();
-  Place::Opened taken = next->open(volume("volume-1", 7 * kMiB));
+  VolumeStorage::Opened taken = next->open(volume("volume-1", 7 * kMiB));
   ASSERT_NE(taken.backend, nullptr) << taken.problem;
   EXPECT_EQ(taken.backend->size_bytes(), 7 * kMiB) << "it has grown";
   ASSERT_TRUE(next->record().value());
@@ -97,7 +98,7 @@ TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEver
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
   const wire::DesiredVolume wanted = volume("volume-1", 4 * kMiB);
-  auto place = a->place(wanted, {}).value();
+  auto storage = a->storage_of(wanted, {}).value();
   std::minstd_rand random(1);
   Clock::duration poll{};  // how long one that finds it held takes
   for (int round = 0; round < 200; ++round) {
@@ -105,7 +106,7 @@ TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEver
     ASSERT_TRUE(holder.valid());
     if (round == 0) {
       const auto begun = Clock::now();
-      ASSERT_TRUE(place->open(wanted).held);
+      ASSERT_TRUE(storage->open(wanted).held);
       poll = Clock::now() - begun;
     }
     const auto moment = Clock::now() + poll * (random() % 1000) / 500;
@@ -114,7 +115,7 @@ TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEver
       holder = FileDescriptor();
     });
     for (bool is_taken = false; !is_taken;) {
-      const Place::Opened opened = place->open(wanted);
+      const VolumeStorage::Opened opened = storage->open(wanted);
       is_taken = opened.backend != nullptr;
       ASSERT_TRUE(is_taken || opened.held) << "round " << round << ": " << opened.problem;
     }
@@ -126,8 +127,8 @@ TEST_F(DevicePoolTest, ARecordIsTrustedOnlyWhereTheDeviceWasServedLast) {
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
   auto elsewhere = pool("b", "other");
   const wire::DesiredVolume wanted = volume("volume-1", 4 * kMiB);
-  auto there = elsewhere->place(wanted, {}).value();
-  Place::Opened opened = there->open(wanted);
+  auto there = elsewhere->storage_of(wanted, {}).value();
+  VolumeStorage::Opened opened = there->open(wanted);
   ASSERT_NE(opened.backend, nullptr) << opened.problem;
   EXPECT_FALSE(there->record_suffices());
   ASSERT_TRUE(there->claim(record_of(*there, 2), Outlasts::kProcess).ok());
@@ -135,7 +136,7 @@ TEST_F(DevicePoolTest, ARecordIsTrustedOnlyWhereTheDeviceWasServedLast) {
   ASSERT_TRUE(there->claim(record_of(*there, 2), Outlasts::kPowerCut).ok());
   EXPECT_TRUE(there->record_suffices());
   opened.backend.reset();
-  auto back = a->place(wanted, {}).value();
+  auto back = a->storage_of(wanted, {}).value();
   ASSERT_NE(back->open(wanted).backend, nullptr);
   EXPECT_FALSE(back->record_suffices());
 }

@@ -40,7 +40,7 @@ std::string user_of(const std::string& path, dev_t device) {
   return path + ": is in use: " + backend::describe_device_user(device, path);
 }
 
-void look_at_unlabelled(int device, dev_t number, SurveyedDevice* found) {
+void check_unlabelled(int device, dev_t number, SurveyedDevice* found) {
   found->problem = user_of(found->path, number);
   if (found->problem.empty()) found->problem = foreign_data(device, found->path);
   if (found->problem.empty() && found->usable < kLeastUsable) {
@@ -49,7 +49,7 @@ void look_at_unlabelled(int device, dev_t number, SurveyedDevice* found) {
   }
 }
 
-SurveyedDevice look_at(const std::string& path, std::map<dev_t, std::string>* seen) {
+SurveyedDevice survey_device(const std::string& path, std::map<dev_t, std::string>* seen) {
   SurveyedDevice found{.path = path};
   const auto unread = [&found](const std::string& problem) {
     found.problem = problem;
@@ -74,7 +74,7 @@ SurveyedDevice look_at(const std::string& path, std::map<dev_t, std::string>* se
   if (!label) return unread(label.error());
   found.usable = usable.value();
   found.label = label.value();
-  if (!found.label) look_at_unlabelled(device.value().get(), status.st_rdev, &found);
+  if (!found.label) check_unlabelled(device.value().get(), status.st_rdev, &found);
   return found;
 }
 
@@ -139,7 +139,7 @@ std::vector<SurveyedDevice> survey(const std::vector<std::string>& paths) {
   std::map<dev_t, std::string> seen;
   std::vector<SurveyedDevice> all;
   all.reserve(paths.size());
-  for (const std::string& path : paths) all.push_back(look_at(path, &seen));
+  for (const std::string& path : paths) all.push_back(survey_device(path, &seen));
   return all;
 }
 

@@ -20,7 +20,7 @@ Error failed(const char* what, const std::string& shown) {
   return Error{"can't " + std::string(what) + ' ' + shown + ": " + reason_of(errno)};
 }
 
-std::string mend_of(int error) {
+std::string remedy_of(int error) {
   switch (error) {
     case ENOSPC:
       return "free space on the filesystem or add to it";
@@ -63,8 +63,8 @@ Result<void> write_whole(int directory, const std::string& name, std::string_vie
 }  // namespace
 
 std::string reason_of(int error) {
-  const std::string mend = mend_of(error);
-  return std::string(std::strerror(error)) + (mend.empty() ? "" : "; " + mend);
+  const std::string remedy = remedy_of(error);
+  return std::string(std::strerror(error)) + (remedy.empty() ? "" : "; " + remedy);
 }
 
 std::string checksum_text(std::string_view text) {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <sstream>
 
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 #include "control/local/files.h"
 #include "control/local/two_copies.h"
 
@@ -112,7 +112,7 @@ Result<void> verify_image(const ImageRecords& where, const std::string& location
   if (!recorded) return Error{shown + " is damaged in both copies; " + confirm};
   const Result<ImageIdentity> present = identity_of(where, location, file);
   if (!present) return Error{present.error()};
-  if (is_same_file(*recorded, present.value()) || lacks(Guard::kImage)) return {};
+  if (is_same_file(*recorded, present.value()) || mutation_disables(Guard::kImage)) return {};
   const char* expected = is_snapshot(location) ? "the snapshot" : "the volume's image";
   return Error{path + " is another file than " + expected + ": it has " +
                described(present.value()) + ", recorded are " + described(*recorded) +

@@ -40,7 +40,7 @@ class ImageIdentityTest : public testing::Test {
     volume.set_uid(kVolumeUid);
     volume.set_block_size(512);
     volume.set_size_bytes(size);
-    return pool_->place(kVolumeUid, kImage)->open(volume).problem;
+    return pool_->storage_of(kVolumeUid, kImage)->open(volume).problem;
   }
   void recreate() {
     std::filesystem::remove(path());
@@ -152,7 +152,7 @@ TEST_F(ImageIdentityTest, ImagesAreListedByTheirNames) {
 TEST_F(ImageIdentityTest, TheLargestSizeOfAFileIsFoundOut) {
   const int64_t most = probe_max_image_bytes(pool_->records());
   ASSERT_GT(most, int64_t{1} << 30);
-  const wire::PoolObserved seen = look_at("p", *pool_);
+  const wire::PoolObserved seen = observe("p", *pool_);
   EXPECT_EQ(seen.max_image_bytes(), most);
   EXPECT_TRUE(seen.lists_images());
   std::filesystem::resize_file(path(), static_cast<uintmax_t>(most));

@@ -23,6 +23,6 @@ JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCom
 int64_t probe_max_image_bytes(int records);
 
 // Current capacity, used space and whether reflinks work.
-wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool);
+wire::PoolObserved observe(const std::string& uid, const LocalPool& pool);
 
 }  // namespace sluice::control

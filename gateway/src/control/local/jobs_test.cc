@@ -248,7 +248,7 @@ TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
   job.mutable_snapshot()->set_volume_uid(kVolumeUid);
   job.mutable_snapshot()->set_location("disk");
   job.mutable_snapshot()->set_snapshot_location("snapshots/one");
-  const bool can = look_at("p", *pool_).snapshots_supported();
+  const bool can = observe("p", *pool_).snapshots_supported();
   const JobOutcome outcome = run(job);
   EXPECT_EQ(pauses_, 1);
   EXPECT_EQ(outcome.unsupported, !can) << outcome.problem;
@@ -275,7 +275,7 @@ TEST_F(JobsTest, WhatAnotherGatewayHasOpenIsNotTakenASnapshotOfBetweenItsWrites)
 }
 
 TEST_F(JobsTest, APoolTellsItsSpace) {
-  const wire::PoolObserved observed = look_at("p", *pool_);
+  const wire::PoolObserved observed = observe("p", *pool_);
   EXPECT_EQ(observed.uid(), "p");
   EXPECT_GT(observed.capacity_bytes(), 0);
   EXPECT_EQ(observed.problem(), "");

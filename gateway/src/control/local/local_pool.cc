@@ -13,7 +13,7 @@
 #include "control/local/handover_socket.h"
 #include "control/local/image_identity.h"
 #include "control/local/jobs.h"
-#include "control/local/node_place.h"
+#include "control/local/node_storage.h"
 
 namespace sluice::control {
 namespace {
@@ -21,10 +21,10 @@ namespace {
 constexpr const char* kRecords = ".sluice";
 constexpr std::string_view kSocketEnd = ".sock";
 
-class LocalPlace final : public NodePlace {
+class LocalStorage final : public NodeStorage {
  public:
-  LocalPlace(std::shared_ptr<LocalPool> pool, std::string volume, std::string location)
-      : NodePlace(std::move(pool), std::move(volume)), location_(std::move(location)) {}
+  LocalStorage(std::shared_ptr<LocalPool> pool, std::string volume, std::string location)
+      : NodeStorage(std::move(pool), std::move(volume)), location_(std::move(location)) {}
 
   Opened open(const wire::DesiredVolume& volume) override {
     std::string problem = home().replaced();
@@ -173,14 +173,15 @@ bool LocalPool::is_current(const wire::DesiredPool& desired) {
   return marker && marker.value() == identified_.marker;
 }
 
-std::shared_ptr<Place> LocalPool::place(const std::string& volume, const std::string& location) {
-  return std::make_shared<LocalPlace>(shared_from_this(), volume, location);
+std::shared_ptr<VolumeStorage> LocalPool::storage_of(const std::string& volume,
+                                                     const std::string& location) {
+  return std::make_shared<LocalStorage>(shared_from_this(), volume, location);
 }
 
-Result<std::shared_ptr<Place>> LocalPool::place(const wire::DesiredVolume& volume,
-                                                std::function<void()> /*wake*/) {
+Result<std::shared_ptr<VolumeStorage>> LocalPool::storage_of(const wire::DesiredVolume& volume,
+                                                             std::function<void()> /*wake*/) {
   if (identified_.foreign) return Error{identified_.doubt};
-  return place(volume.uid(), volume.location());
+  return storage_of(volume.uid(), volume.location());
 }
 
 void LocalPool::run_job(const wire::Job& job, const JobServices& services,
@@ -193,8 +194,8 @@ void LocalPool::run_job(const wire::Job& job, const JobServices& services,
   done(control::run_job(*this, job, services.between));
 }
 
-void LocalPool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
-  done(control::look_at(uid, *this));
+void LocalPool::observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+  done(control::observe(uid, *this));
 }
 
 }  // namespace sluice::control

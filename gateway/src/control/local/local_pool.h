@@ -26,14 +26,14 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
                                                  ExpectedPool expected = {});
 
   // A volume at a path below the directory.
-  std::shared_ptr<Place> place(const std::string& volume, const std::string& location);
+  std::shared_ptr<VolumeStorage> storage_of(const std::string& volume, const std::string& location);
 
   // --- StoragePool
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
-                                       std::function<void()> wake) override;
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
+                                                    std::function<void()> wake) override;
   void run_job(const wire::Job& job, const JobServices& services,
                std::function<void(JobOutcome)> done) override;
-  void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
+  void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   bool is_current(const wire::DesiredPool& desired) override;
 
   // Why the directory is not the opened one: a filesystem was mounted or unmounted at its path, or

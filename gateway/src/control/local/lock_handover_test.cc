@@ -202,14 +202,14 @@ TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
 TEST_F(HandoverTest, OneDescriptionHasTheLockAndASecondFindsItHeld) {
   make_disk();
   const auto here = pool("a", {});
-  const auto place = here->place(kVolumeUid, "disk");
-  Place::Opened first = place->open(volume());
+  const auto storage = here->storage_of(kVolumeUid, "disk");
+  VolumeStorage::Opened first = storage->open(volume());
   ASSERT_NE(first.backend, nullptr) << first.problem;
-  Place::Opened second = place->open(volume());
+  VolumeStorage::Opened second = storage->open(volume());
   EXPECT_EQ(second.backend, nullptr);
   EXPECT_TRUE(second.held) << second.problem;
   first.backend.reset();
-  EXPECT_NE(place->open(volume()).backend, nullptr);
+  EXPECT_NE(storage->open(volume()).backend, nullptr);
 }
 
 TEST_F(HandoverTest, LocationsStayBelowThePool) {
@@ -217,7 +217,7 @@ TEST_F(HandoverTest, LocationsStayBelowThePool) {
   const auto here = pool("a", {});
   ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
   for (const char* location : {"link", "../disk", "nothing", "."}) {
-    const Place::Opened opened = here->place(kVolumeUid, location)->open(volume());
+    const VolumeStorage::Opened opened = here->storage_of(kVolumeUid, location)->open(volume());
     EXPECT_EQ(opened.backend, nullptr) << location;
     EXPECT_FALSE(opened.held) << location;
     EXPECT_FALSE(opened.problem.empty()) << location;
@@ -244,8 +244,8 @@ TEST_F(HandoverTest, ASilentHolderIsKilledAndItsLockIsFreeWhenItIsGone) {
   ASSERT_EQ(::read(ready[0], &holder.start_time, sizeof holder.start_time),
             static_cast<ssize_t>(sizeof holder.start_time));
   const auto here = pool("a", {});
-  const auto place = here->place(kVolumeUid, "disk");
-  EXPECT_TRUE(place->open(volume()).held);
+  const auto storage = here->storage_of(kVolumeUid, "disk");
+  EXPECT_TRUE(storage->open(volume()).held);
   Holder another = holder;
   ++another.start_time;
   EXPECT_FALSE(kill_holder(another, here->self())) << "a reused pid";
@@ -256,14 +256,14 @@ TEST_F(HandoverTest, ASilentHolderIsKilledAndItsLockIsFreeWhenItIsGone) {
   another.boot_id = "another";
   EXPECT_FALSE(kill_holder(another, here->self())) << "before the last boot";
   EXPECT_FALSE(kill_holder(here->self(), here->self())) << "this process itself";
-  EXPECT_TRUE(place->open(volume()).held);
+  EXPECT_TRUE(storage->open(volume()).held);
   const Result<void> killed = kill_holder(holder, here->self());
   EXPECT_TRUE(killed) << killed.error();
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  EXPECT_NE(place->open(volume()).backend, nullptr);
+  EXPECT_NE(storage->open(volume()).backend, nullptr);
   ::close(ready[0]);
   ::close(ready[1]);
 }

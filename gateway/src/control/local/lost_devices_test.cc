@@ -42,30 +42,30 @@ TEST_F(DevicePoolTest, ADeviceThatIsAnotherVolumesByNowIsNotWiped) {
 
 TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilItIsBack) {
   const std::string device = paths_[1];
-  backend::LoopDevice no_medium(place_.file("0"), 0);
+  backend::LoopDevice no_medium(scratch_.file("0"), 0);
   if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
   const std::string alias = paths_[1] = alias_of(1);
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   put(1, 1 * kMiB, std::string(kMiB, 's'));
   const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
-  auto place = a->place(wanted, {}).value();
-  ASSERT_NE(place->open(wanted).backend, nullptr);
-  ASSERT_TRUE(place->claim(record_of(*place, 3), Outlasts::kPowerCut).ok());
+  auto storage = a->storage_of(wanted, {}).value();
+  ASSERT_NE(storage->open(wanted).backend, nullptr);
+  ASSERT_TRUE(storage->claim(record_of(*storage, 3), Outlasts::kPowerCut).ok());
 
   for (const std::string& instead : {directory_.path() + "/gone", no_medium.path()}) {
     point(alias, instead);
     const std::string why = remove(*a, "volume-1").problem;
     EXPECT_THAT(why, HasSubstr(alias + ": "));
     EXPECT_THAT(why, HasSubstr("connect that again, or take it out of the pool's list"));
-    ASSERT_TRUE(place->record().value()) << instead;
-    EXPECT_EQ(place->record().value()->epoch, 3u);
+    ASSERT_TRUE(storage->record().value()) << instead;
+    EXPECT_EQ(storage->record().value()->epoch, 3u);
   }
 
   point(alias, device);
   EXPECT_EQ(remove(*a, "volume-1").problem, "");
   EXPECT_EQ(bytes_of(1, 0, 8 * kMiB), std::string(8 * kMiB, '\0'));
-  EXPECT_FALSE(place->record().value());
+  EXPECT_FALSE(storage->record().value());
   EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
   EXPECT_EQ(label(1)->location, "volume-2") << "it is free again";
 }
@@ -73,7 +73,7 @@ TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilI
 // The job is repeated, because its first result was lost.
 TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsPutOnNoOther) {
   const std::string device = paths_[1];
-  backend::LoopDevice no_medium(place_.file("0"), 0);
+  backend::LoopDevice no_medium(scratch_.file("0"), 0);
   if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
   const std::string alias = paths_[1] = alias_of(1);
   auto a = pool("a");
@@ -130,13 +130,13 @@ TEST_F(DevicePoolTest, WithoutAllItsDevicesThePoolServesAndChangesNothing) {
   EXPECT_EQ(without.unusable_devices_size(), 3);
   EXPECT_EQ(without.capacity_bytes(), 0);
   const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
-  EXPECT_THAT(a->place(wanted, {}).value()->open(wanted).problem,
+  EXPECT_THAT(a->storage_of(wanted, {}).value()->open(wanted).problem,
               HasSubstr("no device of the pool is volume-1"));
   EXPECT_THAT(create(*a, "volume-2", 6 * kMiB).problem, HasSubstr("no device of the pool is free"));
   EXPECT_THAT(remove(*a, "volume-1").problem, HasSubstr("may be on a device that can't be read"));
   for (size_t i = 0; i < paths_.size(); ++i) point(paths_[i], devices[i]);
   EXPECT_EQ(seen(*a).problem(), "");
-  EXPECT_NE(a->place(wanted, {}).value()->open(wanted).backend, nullptr);
+  EXPECT_NE(a->storage_of(wanted, {}).value()->open(wanted).backend, nullptr);
   EXPECT_EQ(bytes_of(1, 1 * kMiB, kMiB), std::string(kMiB, 's'));
 }
 
@@ -158,7 +158,7 @@ TEST_F(DevicePoolTest, ADeviceInThePlaceOfAVolumesIsNotServedAndTheVolumeIsNotTa
   const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
   for (const std::string& instead : {empty, others}) {
     point(alias, instead);
-    EXPECT_THAT(a->place(wanted, {}).value()->open(wanted).problem,
+    EXPECT_THAT(a->storage_of(wanted, {}).value()->open(wanted).problem,
                 HasSubstr("no device of the pool is volume-1"));
     EXPECT_THAT(remove(*a, "volume-1").problem,
                 HasSubstr("volume-1 was put on " + alias + ", and another device is there now"));
@@ -170,7 +170,7 @@ TEST_F(DevicePoolTest, ADeviceInThePlaceOfAVolumesIsNotServedAndTheVolumeIsNotTa
   point(alias, device);
   paths_ = {alias};
   EXPECT_EQ(bytes_of(0, kMiB, 8), "precious");
-  EXPECT_NE(a->place(wanted, {}).value()->open(wanted).backend, nullptr);
+  EXPECT_NE(a->storage_of(wanted, {}).value()->open(wanted).backend, nullptr);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(remove(*a, "volume-1").problem, "");
 }
 
@@ -198,7 +198,7 @@ TEST_F(DevicePoolTest, OneCopyOfALabelIsEnoughAndOneThatIsDamagedTwiceIsRefused)
   EXPECT_EQ(none, "") << "on another device";
   EXPECT_THAT(seen(*a).unusable_devices(0), HasSubstr(paths_[1] + ": its label is damaged"));
   const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
-  const Place::Opened lost = a->place(wanted, {}).value()->open(wanted);
+  const VolumeStorage::Opened lost = a->storage_of(wanted, {}).value()->open(wanted);
   EXPECT_EQ(lost.backend, nullptr);
   EXPECT_FALSE(lost.held);
   EXPECT_THAT(lost.problem, HasSubstr("label is damaged"));
@@ -209,20 +209,20 @@ TEST_F(DevicePoolTest, TwoNamesOfOneDeviceAreOneAndACopyOfAVolumeIsNeverServed) 
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   put(2, 0, bytes_of(1, 0, kMiB));
   const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
-  EXPECT_THAT(a->place(wanted, {}).value()->open(wanted).problem, HasSubstr("both say"));
+  EXPECT_THAT(a->storage_of(wanted, {}).value()->open(wanted).problem, HasSubstr("both say"));
   const std::string other = directory_.path() + "/alias";
   ASSERT_EQ(::symlink(paths_[1].c_str(), other.c_str()), 0);
   paths_ = {paths_[1], other};
   auto b = pool("b");
   EXPECT_THAT(seen(*b).unusable_devices(0), HasSubstr("is the same device as " + paths_[0]));
-  EXPECT_NE(b->place(wanted, {}).value()->open(wanted).backend, nullptr);
+  EXPECT_NE(b->storage_of(wanted, {}).value()->open(wanted).backend, nullptr);
 }
 
 TEST_F(DevicePoolTest, ADeviceThatWasTakenOutIsToldWithWhatItHoldsUntilItIsBack) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
-  const Place::Opened mine =
-      a->place(volume("volume-1", 6 * kMiB), {}).value()->open(volume("volume-1", 6 * kMiB));
+  const VolumeStorage::Opened mine =
+      a->storage_of(volume("volume-1", 6 * kMiB), {}).value()->open(volume("volume-1", 6 * kMiB));
   ASSERT_NE(mine.backend, nullptr) << mine.problem;
   devices_ = devices_.become(paths_);
   const std::string holds = paths_[1];

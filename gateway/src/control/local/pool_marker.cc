@@ -4,8 +4,8 @@
 #include <sstream>
 #include <utility>
 
-#include "base/canary.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::control {
 namespace {
@@ -26,7 +26,7 @@ Identified refuse(std::optional<PoolMarker> marker, std::string why, bool foreig
 // For storage without any marker.
 Result<Identified> identify_unmarked(MarkedStorage& storage, const ExpectedPool& expected) {
   const wire::PoolIdentity& identity = *expected.identity;
-  if (lacks(Guard::kMarker)) return Identified{.mark_is_due = true};
+  if (mutation_disables(Guard::kMarker)) return Identified{.mark_is_due = true};
   if (!identity.marker().empty()) {
     return refuse({},
                   storage.shown() + " has no marker of the pool (" + storage.marker_name() +

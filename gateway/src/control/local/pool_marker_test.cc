@@ -197,13 +197,13 @@ TEST_F(PoolMarkerTest, NothingIsChangedByJobsInAPoolInDoubtAndItIsOpenedAnewOnce
   EXPECT_NE(outcome.problem.find("has no marker of the pool"), std::string::npos)
       << outcome.problem;
   wire::PoolObserved seen;
-  empty->look_at(kPoolUid, [&](wire::PoolObserved found) { seen = std::move(found); });
+  empty->observe(kPoolUid, [&](wire::PoolObserved found) { seen = std::move(found); });
   EXPECT_TRUE(seen.unidentified());
   EXPECT_NE(seen.problem(), "");
   EXPECT_EQ(seen.capacity_bytes(), 0);
   wire::DesiredVolume volume;
   volume.set_location("volume-a");
-  EXPECT_FALSE(empty->place(volume, nullptr).ok());
+  EXPECT_FALSE(empty->storage_of(volume, nullptr).ok());
   EXPECT_FALSE(empty->is_current(desired));
   EXPECT_TRUE(std::filesystem::is_empty(mounted));
   std::filesystem::remove(mounted);

@@ -62,7 +62,7 @@ int64_t probe_max_image_bytes(int records) {
   return possible * kGranularity;
 }
 
-wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool) {
+wire::PoolObserved observe(const std::string& uid, const LocalPool& pool) {
   wire::PoolObserved observed;
   observed.set_uid(uid);
   const Identified& identified = pool.identified();

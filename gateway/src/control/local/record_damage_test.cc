@@ -32,8 +32,8 @@ class RecordDamageTest : public testing::Test {
     return record;
   }
 
-  TestDirectory place_;
-  FileDescriptor directory_ = std::move(open_directory(place_.path())).value();
+  TestDirectory test_directory_;
+  FileDescriptor directory_ = std::move(open_directory(test_directory_.path())).value();
   RecordFile file_{directory_.get(), kVolumeUid, "r"};
 };
 

@@ -11,15 +11,17 @@ namespace {
 
 class RecordFileTest : public testing::Test {
  protected:
-  TestDirectory place_;
-  FileDescriptor directory_ = std::move(open_directory(place_.path())).value();
+  TestDirectory test_directory_;
+  FileDescriptor directory_ = std::move(open_directory(test_directory_.path())).value();
   RecordFile file_{directory_.get(), kVolumeUid, "r"};
 
   // Empty: there is none.
   std::string content(const std::string& end) {
     return read_small_file(directory_.get(), kVolumeUid + end, 1 << 20, "r").value().value_or("");
   }
-  std::string path(const std::string& end) const { return place_.path() + '/' + kVolumeUid + end; }
+  std::string path(const std::string& end) const {
+    return test_directory_.path() + '/' + kVolumeUid + end;
+  }
   void put(const std::string& end, const std::string& text) {
     ASSERT_TRUE(replace_file(directory_.get(), kVolumeUid + end, text, "r"));
   }

@@ -37,38 +37,39 @@ class PoolTest : public testing::Test {
       pool_.reset();
     }
 
-    std::shared_ptr<Place> place(const wire::DesiredVolume& volume) {
-      return pool_->place(volume, [this] { changed(); }).value();
+    std::shared_ptr<VolumeStorage> storage_of(const wire::DesiredVolume& volume) {
+      return pool_->storage_of(volume, [this] { changed(); }).value();
     }
     // Repeats the call until it is not pending.
-    Place::Opened opened(Place& place, const wire::DesiredVolume& volume) {
-      Place::Opened opened;
+    VolumeStorage::Opened opened(VolumeStorage& storage, const wire::DesiredVolume& volume) {
+      VolumeStorage::Opened opened;
       until([&] {
-        opened = place.open(volume);
+        opened = storage.open(volume);
         return !opened.pending;
       });
       return opened;
     }
-    std::unique_ptr<backend::Backend> open(Place& place, const wire::DesiredVolume& volume) {
-      Place::Opened result = opened(place, volume);
+    std::unique_ptr<backend::Backend> open(VolumeStorage& storage,
+                                           const wire::DesiredVolume& volume) {
+      VolumeStorage::Opened result = opened(storage, volume);
       EXPECT_EQ(result.problem, "");
       return std::move(result.backend);
     }
-    std::string problem(Place& place, const wire::DesiredVolume& volume) {
-      return opened(place, volume).problem;
+    std::string problem(VolumeStorage& storage, const wire::DesiredVolume& volume) {
+      return opened(storage, volume).problem;
     }
-    std::string claim(Place& place, const Record& record) {
+    std::string claim(VolumeStorage& storage, const Record& record) {
       std::string problem;
       until([&] {
-        const auto claimed = place.claim(record, Outlasts::kPowerCut);
+        const auto claimed = storage.claim(record, Outlasts::kPowerCut);
         problem = claimed ? "" : claimed.error();
-        return !claimed || claimed.value() == Place::Claim::kDone;
+        return !claimed || claimed.value() == VolumeStorage::Claim::kDone;
       });
       return problem;
     }
-    std::string update(Place& place, const Record& record) {
+    std::string update(VolumeStorage& storage, const Record& record) {
       std::optional<std::string> problem;
-      place.update(record, [&](const Result<void>& done) {
+      storage.update(record, [&](const Result<void>& done) {
         const std::lock_guard lock(mutex_);
         problem = done ? "" : done.error();
         ++changes_;
@@ -108,7 +109,7 @@ class PoolTest : public testing::Test {
     void expect(const wire::DesiredPool& pool) { pool_->expect(pool); }
     std::string look() {
       std::optional<std::string> problem;
-      pool_->look_at("pool", [&, this](const wire::PoolObserved& observed) {
+      pool_->observe("pool", [&, this](const wire::PoolObserved& observed) {
         const std::lock_guard lock(mutex_);
         if (problem) return;
         problem = observed.problem();
@@ -119,14 +120,14 @@ class PoolTest : public testing::Test {
         const std::lock_guard lock(mutex_);
         return problem.has_value();
       });
-      pool_->look_at("pool", [](const wire::PoolObserved&) {});
+      pool_->observe("pool", [](const wire::PoolObserved&) {});
       return *problem;
     }
     // Does `something` during a probe, and waits until the pool reports no problem.
     void look_meanwhile(const std::function<void()>& something) {
       // Shared, because a probe may still run when this returns.
       const auto last = std::make_shared<std::optional<std::string>>();
-      pool_->look_at("pool", [last, this](const wire::PoolObserved& observed) {
+      pool_->observe("pool", [last, this](const wire::PoolObserved& observed) {
         const std::lock_guard lock(mutex_);
         *last = observed.problem();
         ++changes_;
@@ -182,7 +183,7 @@ class PoolTest : public testing::Test {
     wire::PoolObserved next_answer() {
       // Shared, because an earlier probe may still answer when this returns.
       const auto found = std::make_shared<std::optional<wire::PoolObserved>>();
-      pool_->look_at("pool", [found, this](const wire::PoolObserved& observed) {
+      pool_->observe("pool", [found, this](const wire::PoolObserved& observed) {
         const std::lock_guard lock(mutex_);
         if (observed.problem().find("has not answered") != std::string::npos) return;
         *found = observed;
@@ -229,8 +230,8 @@ class PoolTest : public testing::Test {
   };
 
   void SetUp() override {
-    ASSERT_NE(place_.pool(), nullptr);
-    ASSERT_TRUE(place_.images().create("other", {.size = rbd::kImageSize, .data_pool = ""}).ok());
+    ASSERT_NE(ceph_.pool(), nullptr);
+    ASSERT_TRUE(ceph_.images().create("other", {.size = rbd::kImageSize, .data_pool = ""}).ok());
   }
 
   wire::DesiredPool desired() const {
@@ -241,7 +242,7 @@ class PoolTest : public testing::Test {
     rbd.set_user("gateway");
     rbd.set_key(setting("gateway.keyring", "key"));
     rbd.set_pool("rbd");
-    rbd.set_rados_namespace(place_.space());
+    rbd.set_rados_namespace(ceph_.space());
     return pool;
   }
   static wire::DesiredVolume volume(uint64_t order, const std::string& image = "disk") {
@@ -270,11 +271,11 @@ class PoolTest : public testing::Test {
   }
   // The owner of the image's lock.
   std::string owner(const std::string& image = "disk") {
-    auto opened = place_.images().open(image);
+    auto opened = ceph_.images().open(image);
     return opened ? (*opened)->lock_owner() : opened.error();
   }
 
-  rbd::CephPlace place_;
+  rbd::CephNamespace ceph_;
 
  private:
   // `name = value` from a file of the cluster.

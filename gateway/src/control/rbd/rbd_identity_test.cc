@@ -48,10 +48,10 @@ class RbdIdentityTest : public PoolTest {
   // Why the volume can't be opened; empty: it can.
   std::string open(uint64_t bytes = rbd::kImageSize) {
     const wire::DesiredVolume order = of_size(bytes);
-    auto place = one_->place(order);
-    std::string problem = one_->opened(*place, order).problem;
-    place->let_go();
-    one_->until([&] { return place->at_rest(); });
+    auto storage = one_->storage_of(order);
+    std::string problem = one_->opened(*storage, order).problem;
+    storage->begin_close();
+    one_->until([&] { return storage->is_closed(); });
     return problem;
   }
   wire::Job create() {
@@ -72,19 +72,18 @@ class RbdIdentityTest : public PoolTest {
     return job;
   }
   int objects(const std::string& name) {
-    return rbd::admin("sh -c 'rados -p rbd -N " + place_.space() + " ls | grep -qx " + name + "'");
+    return rbd::admin("sh -c 'rados -p rbd -N " + ceph_.space() + " ls | grep -qx " + name + "'");
   }
   int image(const std::string& words) { return rbd::admin("rbd " + words); }
   void replace_image() {
-    ASSERT_EQ(image("rm " + place_.path(kImage)), 0);
+    ASSERT_EQ(image("rm " + ceph_.path(kImage)), 0);
     ASSERT_EQ(
-        image("create --size 8M --image-feature layering,exclusive-lock " + place_.path(kImage)),
-        0);
+        image("create --size 8M --image-feature layering,exclusive-lock " + ceph_.path(kImage)), 0);
   }
   // Removes all objects, as in a new namespace.
   void empty_pool() {
-    ASSERT_EQ(image("rm " + place_.path(kImage)), 0);
-    const std::string rados = "rados -p rbd -N " + place_.space();
+    ASSERT_EQ(image("rm " + ceph_.path(kImage)), 0);
+    const std::string rados = "rados -p rbd -N " + ceph_.space();
     ASSERT_EQ(rbd::admin("sh -c '" + rados + " ls | grep ^sluice | xargs -n 1 " + rados + " rm'"),
               0);
   }
@@ -121,7 +120,7 @@ TEST_F(RbdIdentityTest, APoolThatWasCreatedAnewIsRefusedAndNotWrittenToUntilItIs
   EXPECT_THAT(one_->run(create()).problem, HasSubstr("nothing is changed in storage"));
   EXPECT_THAT(one_->run(remove()).problem, HasSubstr("nothing is changed in storage"));
   EXPECT_NE(objects("sluice.pool.pool"), 0);
-  EXPECT_NE(image("info " + place_.path(kImage)), 0) << "an image was created";
+  EXPECT_NE(image("info " + ceph_.path(kImage)), 0) << "an image was created";
   adopt();
   const wire::PoolObserved adopted = one_->observe();
   EXPECT_EQ(adopted.problem(), "");
@@ -136,8 +135,8 @@ TEST_F(RbdIdentityTest, ACopyOfThePoolIsRefused) {
   ASSERT_EQ(one_->run(create()).problem, "");
   PoolMarker marker{.pool = "pool", .id = reported().marker(), .filesystem = "another/7"};
   const std::string text = seal(format_marker(marker));
-  ASSERT_EQ(
-      rados_write_full(place_.pool()->context(), "sluice.pool.pool", text.data(), text.size()), 0);
+  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), "sluice.pool.pool", text.data(), text.size()),
+            0);
   EXPECT_THAT(one_->observe().problem(),
               HasSubstr("its marker was written in Ceph pool another/7: it is a copy"));
   EXPECT_THAT(open(), HasSubstr("it is a copy"));
@@ -147,13 +146,13 @@ TEST_F(RbdIdentityTest, ACopyOfThePoolIsRefused) {
 }
 
 TEST_F(RbdIdentityTest, APoolOfAnEarlierReleaseIsMarkedOnlyWhereAllKnownImagesExist) {
-  ASSERT_EQ(rbd::admin("rados -p rbd -N " + place_.space() + " rm sluice.pool.pool"), 0);
+  ASSERT_EQ(rbd::admin("rados -p rbd -N " + ceph_.space() + " rm sluice.pool.pool"), 0);
   pool_.mutable_identity()->add_images(kImage);
   one_->expect(pool_);
   EXPECT_THAT(one_->observe().problem(), HasSubstr("lacks " + std::string(kImage)));
   EXPECT_NE(objects("sluice.pool.pool"), 0);
-  ASSERT_EQ(
-      image("create --size 8M --image-feature layering,exclusive-lock " + place_.path(kImage)), 0);
+  ASSERT_EQ(image("create --size 8M --image-feature layering,exclusive-lock " + ceph_.path(kImage)),
+            0);
   EXPECT_EQ(one_->observe().problem(), "");
   EXPECT_EQ(objects("sluice.pool.pool"), 0);
   EXPECT_EQ(open(), "") << "it has no record yet";
@@ -177,7 +176,7 @@ TEST_F(RbdIdentityTest, AnImageThatWasReplacedIsRefusedUntilItIsConfirmed) {
   EXPECT_EQ(open(), "");
   replace_image();
   EXPECT_NE(open(), "") << "one confirmation counts for one replacement";
-  ASSERT_EQ(rbd::admin("rados -p rbd -N " + place_.space() + " rm sluice.image." + kImage), 0);
+  ASSERT_EQ(rbd::admin("rados -p rbd -N " + ceph_.space() + " rm sluice.image." + kImage), 0);
   EXPECT_EQ(open(), "");
 }
 
@@ -187,12 +186,12 @@ TEST_F(RbdIdentityTest, DamageToTheTextOfAMarkerOrAnImagesRecordLosesNeither) {
   const wire::PoolObserved before = reported();
   const std::string record = "sluice.image." + std::string(kImage);
   for (const std::string& name : {std::string("sluice.pool.pool"), record}) {
-    ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
+    ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "noise", 5), 0);
   }
   EXPECT_EQ(one_->observe().problem(), "");
   EXPECT_EQ(one_->observe().marker(), before.marker());
   EXPECT_EQ(open(), "");
-  ASSERT_EQ(rados_write_full(place_.pool()->context(), record.c_str(), "noise", 5), 0);
+  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), record.c_str(), "noise", 5), 0);
   replace_image();
   EXPECT_THAT(open(), HasSubstr("is another image than the volume's"));
 }
@@ -205,19 +204,19 @@ TEST_F(RbdIdentityTest, AnotherImageUnderAVolumesNameIsNotDeleted) {
     job.mutable_delete_()->set_trash_seconds(trash_seconds);
     EXPECT_THAT(one_->run(job).problem, HasSubstr("is another image than the volume's"));
   }
-  EXPECT_EQ(image("info " + place_.path(kImage)), 0) << "it was deleted";
+  EXPECT_EQ(image("info " + ceph_.path(kImage)), 0) << "it was deleted";
 }
 
 TEST_F(RbdIdentityTest, AnImageThatLostItsEndIsRefusedAndNotExtended) {
   ASSERT_EQ(one_->run(create()).problem, "");
   ASSERT_EQ(one_->run(resize(2 * rbd::kImageSize)).problem, "");
   ASSERT_EQ(open(2 * rbd::kImageSize), "");
-  ASSERT_EQ(image("resize --allow-shrink --size 8M " + place_.path(kImage)), 0);
+  ASSERT_EQ(image("resize --allow-shrink --size 8M " + ceph_.path(kImage)), 0);
   EXPECT_THAT(open(2 * rbd::kImageSize),
               HasSubstr("is 8MiB, recorded are 16MiB: its end is missing"));
   EXPECT_THAT(open(), HasSubstr("its end is missing")) << "the record beside it says more";
   EXPECT_THAT(one_->run(resize(4 * rbd::kImageSize)).problem, HasSubstr("its end is missing"));
-  EXPECT_EQ(place_.images().adopt(kImage).value(), rbd::kImageSize) << "it was extended";
+  EXPECT_EQ(ceph_.images().adopt(kImage).value(), rbd::kImageSize) << "it was extended";
 }
 
 TEST_F(RbdIdentityTest, ARollbackToASmallerSnapshotLeavesTheVolumeAsLargeAsItWas) {
@@ -245,8 +244,8 @@ TEST_F(RbdIdentityTest, ADeletedImageLeavesNoRecord) {
 TEST_F(RbdIdentityTest, ARecordThatIsDamagedAndHasNoCopyIsRefusedWithTheFix) {
   ASSERT_EQ(one_->run(create()).problem, "");
   const std::string name = "sluice.image." + std::string(kImage);
-  ASSERT_EQ(rados_remove(place_.pool()->context(), name.c_str()), 0);
-  ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "damaged", 7), 0);
+  ASSERT_EQ(rados_remove(ceph_.pool()->context(), name.c_str()), 0);
+  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "damaged", 7), 0);
   EXPECT_THAT(open(), HasSubstr(name + " is damaged; once you know"));
 }
 

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "backend/failure.h"
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 #include "control_rbd/image_object.h"
+#include "control_rbd/lock_contention_watcher.h"
 #include "control_rbd/rbd_marker.h"
 #include "control_rbd/record_object.h"
-#include "control_rbd/wanted.h"
 #include "rbd/images.h"
 #include "rbd/served_image.h"
 
@@ -18,8 +18,8 @@ namespace {
 using rbd::Image;
 using rbd::Images;
 
-constexpr uint32_t kToldEvery = 10;   // permille
-constexpr size_t kMostListed = 4096;  // JobResult.images
+constexpr uint32_t kReportEvery = 10;  // permille
+constexpr size_t kMostListed = 4096;   // JobResult.images
 // Prefix of the snapshot from which a copy of the present image is made; the copy's name follows.
 constexpr std::string_view kForCopy = "for-";
 
@@ -116,11 +116,11 @@ class Work {
                            "can't be flattened: it was stopped, as the image is needed elsewhere",
                            "try again");
     }
-    const Wanted wanted(**image);
-    uint32_t told = 0;
+    const LockContentionWatcher watcher(**image);
+    uint32_t reported = 0;
     return rbd::flatten(**image, [&](unsigned permille) {
-      if (permille >= told + kToldEvery) progress(told = permille);
-      return !use.stopped() && !wanted.elsewhere();
+      if (permille >= reported + kReportEvery) progress(reported = permille);
+      return !use.stopped() && !watcher.is_contended();
     });
   }
 
@@ -134,9 +134,9 @@ class Work {
     if (!present) return Error{present.error()};
     const Result<uint64_t> size = verify_image_id(objects_, job.location(), present.value());
     if (!size) return Error{size.error()};
-    uint32_t told = 0;
+    uint32_t reported = 0;
     Result<void> done = rbd::roll_back(**image, job.snapshot_location(), [&](unsigned permille) {
-      if (permille >= told + kToldEvery) progress(told = permille);
+      if (permille >= reported + kReportEvery) progress(reported = permille);
       return true;  // half a rollback would be neither state
     });
     if (!done) return done;
@@ -255,7 +255,7 @@ class Work {
 
 // Uses any client: fencing opens no image, and a takeover must not wait until a client is recorded.
 Result<void> fence(RbdPool& pool, const wire::FenceClients& job) {
-  if (lacks(Guard::kBlocklist) || lacks(Guard::kRbdLockMode)) return {};
+  if (mutation_disables(Guard::kBlocklist) || mutation_disables(Guard::kRbdLockMode)) return {};
   auto by = pool.connected();
   if (!by) return Error{by.error()};
   if (const std::string& cluster = (*by)->client().cluster_id();

@@ -81,16 +81,16 @@ class RbdJobsTest : public PoolTest {
   }
   // Served by `one_` while `work` runs.
   void served(const std::string& image, const std::function<void(Driver&)>& work) {
-    auto place = one_->place(volume(1, image));
-    auto backend = one_->open(*place, volume(1, image));
+    auto storage = one_->storage_of(volume(1, image));
+    auto backend = one_->open(*storage, volume(1, image));
     ASSERT_NE(backend, nullptr);
     {
       Driver driver(*backend);
       work(driver);
     }
     backend.reset();
-    place->let_go();
-    one_->until([&] { return place->at_rest(); });
+    storage->begin_close();
+    one_->until([&] { return storage->is_closed(); });
   }
   void fill(const std::string& image, uint8_t salt) {
     served(image, [&](Driver& driver) { ASSERT_EQ(driver.write(0, pattern(0, 65536, salt)), 0); });
@@ -100,7 +100,7 @@ class RbdJobsTest : public PoolTest {
       EXPECT_EQ(driver.read(0, 65536), pattern(0, 65536, salt)) << image;
     });
   }
-  uint64_t size_of(const std::string& image) { return place_.images().adopt(image).value(); }
+  uint64_t size_of(const std::string& image) { return ceph_.images().adopt(image).value(); }
 
   std::unique_ptr<Gateway> one_;
 };
@@ -118,7 +118,7 @@ TEST_F(RbdJobsTest, ImagesAreMadeGrownAndDeletedWithTheirRecords) {
   resize.mutable_resize()->set_size_bytes(rbd::kImageSize);
   EXPECT_EQ(twice(resize), "");
   EXPECT_EQ(size_of(kImage), 2 * rbd::kImageSize) << "never below the present size";
-  RecordObject object(place_.pool(), kVolumeUid);
+  RecordObject object(ceph_.pool(), kVolumeUid);
   ASSERT_TRUE(object.claim(record(1, "one")).ok());
   served(kImage, [&](Driver&) {
     EXPECT_THAT(one_->run(remove(kImage, 0)).problem, HasSubstr("is served by this gateway"));
@@ -127,7 +127,7 @@ TEST_F(RbdJobsTest, ImagesAreMadeGrownAndDeletedWithTheirRecords) {
   EXPECT_THAT(one_->run(list).images, ElementsAre());
   EXPECT_FALSE(object.read().value());
   EXPECT_EQ(twice(remove("other", 3600)), "");
-  EXPECT_EQ(rbd::admin("sh -c 'rbd trash ls rbd/" + place_.space() + " | grep -q other'"), 0);
+  EXPECT_EQ(rbd::admin("sh -c 'rbd trash ls rbd/" + ceph_.space() + " | grep -q other'"), 0);
 }
 
 TEST_F(RbdJobsTest, WhatIsServedIsGrownAndSnappedThroughItsOwnImage) {
@@ -153,8 +153,8 @@ TEST_F(RbdJobsTest, WhatIsServedIsGrownAndSnappedThroughItsOwnImage) {
 
 TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
   Gateway two(*this, "two");
-  auto place = two.place(volume(1));
-  auto backend = two.open(*place, volume(1));
+  auto storage = two.storage_of(volume(1));
+  auto backend = two.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   for (const wire::Job& job : {snapshot("disk", "s"), roll_back("disk", "s"), flatten("disk")}) {
     EXPECT_THAT(one_->run(job).problem, HasSubstr("is open by another client"))
@@ -162,7 +162,7 @@ TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
   }
   EXPECT_THAT(one_->run(remove("disk", 0)).problem, HasSubstr("it is open somewhere"));
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
-  EXPECT_EQ(place->lost(), "");
+  EXPECT_EQ(storage->lost(), "");
 }
 
 TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
@@ -177,7 +177,7 @@ TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
   expect("of-snapshot", 1);
   expect("of-image", 2);
   EXPECT_EQ(size_of("of-image"), 2 * rbd::kImageSize);
-  EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + place_.path() + " | grep -q for-of-image'"), 0)
+  EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + ceph_.path() + " | grep -q for-of-image'"), 0)
       << "its snapshot is left";
 }
 
@@ -190,7 +190,7 @@ TEST_F(RbdJobsTest, AServedImageIsFlattenedToo) {
     EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
   });
   EXPECT_EQ(twice(flatten("copy")), "");
-  EXPECT_NE(rbd::admin("sh -c 'rbd info " + place_.path("copy") + " | grep -q parent:'"), 0);
+  EXPECT_NE(rbd::admin("sh -c 'rbd info " + ceph_.path("copy") + " | grep -q parent:'"), 0);
 }
 
 TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
@@ -201,15 +201,15 @@ TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
   ASSERT_EQ(one_->run(copy).problem, "");
   wire::DesiredVolume order = volume(1, "copy");
   order.set_size_bytes(kLarge);
-  auto place = one_->place(order);
-  auto backend = one_->open(*place, order);
+  auto storage = one_->storage_of(order);
+  auto backend = one_->open(*storage, order);
   ASSERT_NE(backend, nullptr);
   JobOutcome outcome;
   std::thread job([&] { outcome = one_->run(flatten("copy")); });
   one_->until([&] { return !one_->progress().empty(); });
   backend.reset();
-  place->let_go();
-  one_->until([&] { return place->at_rest(); });
+  storage->begin_close();
+  one_->until([&] { return storage->is_closed(); });
   EXPECT_EQ(owner("copy"), "");
   job.join();
   EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
@@ -229,8 +229,8 @@ TEST_F(RbdJobsTest, AFlatteningGivesWayToWhoeverOpensTheImageElsewhere) {
   one_->until([&] { return !one_->progress().empty(); });
   wire::DesiredVolume order = volume(1, "copy");
   order.set_size_bytes(kLarge);
-  auto place = two.place(order);
-  const auto backend = two.open(*place, order);
+  auto storage = two.storage_of(order);
+  const auto backend = two.open(*storage, order);
   EXPECT_NE(backend, nullptr);
   job.join();
   EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
@@ -238,20 +238,20 @@ TEST_F(RbdJobsTest, AFlatteningGivesWayToWhoeverOpensTheImageElsewhere) {
 
 TEST_F(RbdJobsTest, AFlatteningDoesNotBeginWhileItsVolumeMovesOn) {
   ASSERT_EQ(twice(clone("disk", "", "copy")), "");
-  auto place = one_->place(volume(1, "copy"));
-  auto backend = one_->open(*place, volume(1, "copy"));
+  auto storage = one_->storage_of(volume(1, "copy"));
+  auto backend = one_->open(*storage, volume(1, "copy"));
   ASSERT_NE(backend, nullptr);
-  place->let_go();  // and the backend is on its way
+  storage->begin_close();  // and the backend is on its way
   EXPECT_THAT(one_->run(flatten("copy")).problem, HasSubstr("it was stopped"));
   backend.reset();
-  one_->until([&] { return place->at_rest(); });
+  one_->until([&] { return storage->is_closed(); });
 }
 
 // No client has the image open, but the lock still names its last owner.
 TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
   Gateway two(*this, "two");
-  auto place = two.place(volume(1));
-  auto backend = two.open(*place, volume(1));
+  auto storage = two.storage_of(volume(1));
+  auto backend = two.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   ASSERT_EQ(Driver(*backend).write(0, pattern(0, 65536, 1)), 0);
   ASSERT_EQ(one_->run(fence_job(two.asked())).problem, "");
@@ -266,10 +266,10 @@ TEST_F(RbdJobsTest, WhatCouldNotBeDeletedIsNotToldAsDeleted) {
   wire::Job forget;
   forget.mutable_delete_snapshot()->set_location("disk");
   forget.mutable_delete_snapshot()->set_snapshot_location("kept");
-  ASSERT_TRUE(place_.client().blocklist(one_->asked().back()).ok());
-  ASSERT_TRUE(place_.images().open("disk").ok());  // its disk knows, too
+  ASSERT_TRUE(ceph_.client().blocklist(one_->asked().back()).ok());
+  ASSERT_TRUE(ceph_.images().open("disk").ok());  // its disk knows, too
   EXPECT_NE(one_->run(forget).problem, "");
-  EXPECT_EQ(rbd::admin("sh -c 'rbd snap ls " + place_.path() + " | grep -q kept'"), 0);
+  EXPECT_EQ(rbd::admin("sh -c 'rbd snap ls " + ceph_.path() + " | grep -q kept'"), 0);
 }
 
 TEST_F(RbdJobsTest, AnImageGoesWithTheSnapshotsOfCopiesThatCameToNothing) {
@@ -285,7 +285,7 @@ TEST_F(RbdJobsTest, ACopyThatFailsLeavesNoSnapshotBehind) {
   Gateway two(*this, "two", pool);
   two.until([&] { return !two.asked().empty(); });
   EXPECT_THAT(two.run(clone("disk", "", "copy")).problem, HasSubstr("no data pool nopool"));
-  EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + place_.path() + " | grep -q for-'"), 0);
+  EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + ceph_.path() + " | grep -q for-'"), 0);
 }
 
 TEST_F(RbdJobsTest, AdoptionRenamesWhatIsFitToBeServedAndNamesWhatIsNot) {
@@ -297,15 +297,15 @@ TEST_F(RbdJobsTest, AdoptionRenamesWhatIsFitToBeServedAndNamesWhatIsNot) {
   EXPECT_THAT(twice(adopt("none", "new")), HasSubstr("there is no such image"));
   EXPECT_THAT(twice(adopt("other", kImage)), HasSubstr("there is another image"));
   const auto made = [&](const std::string& name, const std::string& features) {
-    return rbd::admin("rbd create --size 8M --image-feature " + features + " " + place_.path(name));
+    return rbd::admin("rbd create --size 8M --image-feature " + features + " " + ceph_.path(name));
   };
   ASSERT_EQ(made("mapped", "layering,exclusive-lock,object-map"), 0);
   EXPECT_THAT(twice(adopt("mapped", "new")), HasSubstr("rbd feature disable"));
   ASSERT_EQ(made("unlocked", "layering"), 0);
   EXPECT_THAT(twice(adopt("unlocked", "new")), HasSubstr("rbd feature enable"));
   Gateway two(*this, "two");
-  auto place = two.place(volume(1, "other"));
-  auto backend = two.open(*place, volume(1, "other"));
+  auto storage = two.storage_of(volume(1, "other"));
+  auto backend = two.open(*storage, volume(1, "other"));
   ASSERT_NE(backend, nullptr);
   EXPECT_THAT(twice(adopt("other", "new")), HasSubstr("is in use by"));
 }

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "control_rbd/rbd_jobs.h"
-#include "control_rbd/rbd_place.h"
+#include "control_rbd/rbd_storage.h"
 
 namespace sluice::control {
 namespace {
@@ -53,7 +53,7 @@ RbdPool::RbdPool(wire::DesiredPool desired, const PoolServices& services,
 RbdPool::~RbdPool() {
   if (!client_) return;
   const std::string client = client_->addresses();
-  outlet().run([&] { commits_.remove(commit_); });
+  callbacks().run([&] { commits_.remove(commit_); });
   rbd::Workers::instance().post_always(
       client, [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
 }
@@ -96,11 +96,12 @@ void RbdPool::connect_now() {
   if (!pool) return look();
   const std::string address = (*client)->addresses();
   const auto weak = weak_from_this();
-  outlet().run([&] {
+  callbacks().run([&] {
     const uint64_t added =
         commits_.add(desired_.uid(), address,
                      [weak, address](ClientCommits::State state, const std::string& why) {
-                       if (const auto self = weak.lock()) self->told(address, state, why);
+                       if (const auto self = weak.lock())
+                         self->on_client_state(address, state, why);
                      });
     const std::lock_guard lock(mutex_);
     commit_ = added;
@@ -114,7 +115,8 @@ void RbdPool::connect_now() {
   look();
 }
 
-void RbdPool::told(const std::string& client, ClientCommits::State state, const std::string& why) {
+void RbdPool::on_client_state(const std::string& client, ClientCommits::State state,
+                              const std::string& why) {
   std::shared_ptr<rbd::RadosClient> fenced;
   {
     const std::lock_guard lock(mutex_);
@@ -134,28 +136,28 @@ void RbdPool::told(const std::string& client, ClientCommits::State state, const 
                                          [fenced = std::move(fenced)] { fenced->note_fenced(); });
     return;
   }
-  wake_places();
+  wake_storages();
   look();
 }
 
 // R4: what was open by it answers nothing more, and comes back by no means of its own. The next
 // client is a new one, for later epochs.
 void RbdPool::client_gone(const std::string& client) {
-  std::shared_ptr<rbd::RadosClient> gone;
+  std::shared_ptr<rbd::RadosClient> lost_client;
   std::shared_ptr<rbd::Pool> pool;
   uint64_t commit = 0;
   {
     const std::lock_guard lock(mutex_);
     if (!client_ || client_->addresses() != client) return;
-    gone = std::move(client_);
+    lost_client = std::move(client_);
     pool = std::move(pool_);
     commit = commit_;
     client_.reset();
     pool_.reset();
     recorded_ = false;
   }
-  for (const auto& place : places()) place->fence(*gone);
-  outlet().run([&] { commits_.remove(commit); });
+  for (const auto& storage : storages()) storage->fence(*lost_client);
+  callbacks().run([&] { commits_.remove(commit); });
   connect();
 }
 
@@ -192,41 +194,41 @@ void RbdPool::tick() {
   // Who serves nothing asks no disk: it would never learn that it is shut out, nor be given
   // anything again.
   if (client && pool) client->prove(*pool);
-  if (problem) wake_places();  // to look how long it has been so
+  if (problem) wake_storages();  // to look how long it has been so
 }
 
-// --- places
+// --- storages
 
-Result<std::shared_ptr<Place>> RbdPool::place(const wire::DesiredVolume& volume,
-                                              std::function<void()> wake) {
+Result<std::shared_ptr<VolumeStorage>> RbdPool::storage_of(const wire::DesiredVolume& volume,
+                                                           std::function<void()> wake) {
   if (volume.location().empty() || volume.location().find_first_of("/@") != std::string::npos) {
     return Error{"\"" + volume.location() + "\" is no name of an image"};
   }
-  auto place = std::make_shared<RbdPlace>(shared_from_this(), volume, std::move(wake));
+  auto storage = std::make_shared<RbdStorage>(shared_from_this(), volume, std::move(wake));
   const std::lock_guard lock(mutex_);
-  std::erase_if(places_, [](const auto& entry) { return entry.second.expired(); });
-  places_.emplace(volume.location(), place);
-  return std::shared_ptr<Place>(std::move(place));
+  std::erase_if(storages_, [](const auto& entry) { return entry.second.expired(); });
+  storages_.emplace(volume.location(), storage);
+  return std::shared_ptr<VolumeStorage>(std::move(storage));
 }
 
-std::vector<std::shared_ptr<RbdPlace>> RbdPool::places(const std::string* location) const {
-  std::vector<std::shared_ptr<RbdPlace>> all;
+std::vector<std::shared_ptr<RbdStorage>> RbdPool::storages(const std::string* location) const {
+  std::vector<std::shared_ptr<RbdStorage>> all;
   const std::lock_guard lock(mutex_);
   const auto range =
-      location ? places_.equal_range(*location) : std::pair(places_.begin(), places_.end());
+      location ? storages_.equal_range(*location) : std::pair(storages_.begin(), storages_.end());
   for (auto at = range.first; at != range.second; ++at) {
-    if (auto place = at->second.lock()) all.push_back(std::move(place));
+    if (auto storage = at->second.lock()) all.push_back(std::move(storage));
   }
   return all;
 }
 
-void RbdPool::wake_places() {
-  for (const auto& place : places()) place->wake();
+void RbdPool::wake_storages() {
+  for (const auto& storage : storages()) storage->wake();
 }
 
 std::shared_ptr<rbd::ServedImage> RbdPool::served(const std::string& location) {
-  for (const auto& place : places(&location)) {
-    if (auto image = place->image()) return image;
+  for (const auto& storage : storages(&location)) {
+    if (auto image = storage->image()) return image;
   }
   return nullptr;
 }
@@ -241,9 +243,9 @@ RbdPool::Use::Use(std::shared_ptr<RbdPool> pool, std::string location)
     const std::lock_guard lock(pool_->mutex_);
     pool_->uses_.emplace(location_, stopped_);
   }
-  // A place that starts to release the image later stops this use, too.
-  for (const auto& place : pool_->places(&location_)) {
-    if (place->leaving()) *stopped_ = true;
+  // A storage that starts to release the image later stops this use, too.
+  for (const auto& storage : pool_->storages(&location_)) {
+    if (storage->leaving()) *stopped_ = true;
   }
 }
 
@@ -252,7 +254,7 @@ RbdPool::Use::~Use() {
     const std::lock_guard lock(pool_->mutex_);
     std::erase_if(pool_->uses_, [&](const auto& entry) { return entry.second == stopped_; });
   }
-  for (const auto& place : pool_->places(&location_)) place->wake();
+  for (const auto& storage : pool_->storages(&location_)) storage->wake();
 }
 
 void RbdPool::stop_uses(const std::string& location) {
@@ -273,9 +275,9 @@ void RbdPool::run_job(const wire::Job& job, const JobServices& services,
   if (job.has_flatten() || job.has_roll_back() || job.has_delete_()) workers = &shared_->long_jobs;
   const bool posted = workers->post(group(), [self = shared_from_this(), job, services, done] {
     JobOutcome outcome = run_rbd_job(self, job, [&](uint32_t permille) {
-      self->outlet().run([&] { services.progress(permille); });
+      self->callbacks().run([&] { services.progress(permille); });
     });
-    self->outlet().run([&] { done(std::move(outcome)); });
+    self->callbacks().run([&] { done(std::move(outcome)); });
   });
   if (!posted) done({.problem = "too many jobs wait for Ceph already; try again"});
 }
@@ -296,7 +298,7 @@ class RbdPools final : public PoolKind {
   }
 
   bool stop() override {
-    shared_->outlet.shut();
+    shared_->callbacks.close();
     bool quiet = true;
     for (rbd::Workers* workers : {&shared_->jobs, &shared_->long_jobs, &shared_->fences}) {
       quiet = workers->stop(kPatience) && quiet;

@@ -20,7 +20,7 @@
 #include "control/client_commits.h"
 #include "control/local/pool_marker.h"
 #include "control/volume/storage_pool.h"
-#include "control_rbd/outlet.h"
+#include "control_rbd/callback_gate.h"
 #include "rbd/rados_client.h"
 #include "rbd/workers.h"
 
@@ -30,11 +30,11 @@ class ServedImage;
 
 namespace sluice::control {
 
-class RbdPlace;
+class RbdStorage;
 
 // Shared by all pools of a process.
 struct RbdShared {
-  Outlet outlet;
+  CallbackGate callbacks;
   // Separate workers per kind of job, and within them per pool, so that long jobs delay no others
   // and nothing delays fencing.
   rbd::Workers jobs{limits::kImageJobThreads};
@@ -51,16 +51,16 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   void begin();
 
   // --- StoragePool
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
-                                       std::function<void()> wake) override;
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
+                                                    std::function<void()> wake) override;
   void run_job(const wire::Job& job, const JobServices& services,
                std::function<void(JobOutcome)> done) override;
   // `done` runs again when the pool changes.
-  void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
+  void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   void tick() override;
   void expect(const wire::DesiredPool& desired) override;
 
-  // --- called by its places and jobs
+  // --- called by its storages and jobs
   // The pool that has the configured name now, and whether it is the StoragePool's storage.
   struct Storage {
     std::shared_ptr<rbd::Pool> pool;
@@ -81,7 +81,7 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   // address, as fencing notices do, so that a pool that hangs delays neither.
   const std::string& group() const { return desired_.uid(); }
   const Holder& self() const { return self_; }
-  Outlet& outlet() const { return shared_->outlet; }
+  CallbackGate& callbacks() const { return shared_->callbacks; }
   // The image at `location` that this gateway serves; null: it does not.
   std::shared_ptr<rbd::ServedImage> served(const std::string& location);
 
@@ -111,19 +111,20 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   };
   void connect();
   void connect_now();
-  void told(const std::string& client, ClientCommits::State state, const std::string& why);
+  void on_client_state(const std::string& client, ClientCommits::State state,
+                       const std::string& why);
   void client_gone(const std::string& client);
   void look();
   void look_now();
   wire::PoolObserved observe();
-  std::vector<std::shared_ptr<RbdPlace>> places(const std::string* location = nullptr) const;
-  void wake_places();
+  std::vector<std::shared_ptr<RbdStorage>> storages(const std::string* location = nullptr) const;
+  void wake_storages();
 
   const wire::DesiredPool desired_;
   const std::string name_;
   const backend::CephAccess access_;
   const Holder self_;
-  ClientCommits& commits_;  // used through the outlet only
+  ClientCommits& commits_;  // used through callbacks() only
   const std::shared_ptr<RbdShared> shared_;
 
   mutable std::mutex mutex_;
@@ -137,7 +138,7 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   Nanos tried_ = 0;
   Looking looking_;
   ExpectedPool expected_;
-  std::multimap<std::string, std::weak_ptr<RbdPlace>> places_;           // by location
+  std::multimap<std::string, std::weak_ptr<RbdStorage>> storages_;       // by location
   std::multimap<std::string, std::shared_ptr<std::atomic<bool>>> uses_;  // by location
 };
 

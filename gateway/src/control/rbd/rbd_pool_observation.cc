@@ -29,7 +29,7 @@ Result<RbdPool::Storage> RbdPool::identify(rbd::RadosClient& client) const {
   return Storage{std::move(pool).value(), std::move(identified).value()};
 }
 
-void RbdPool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+void RbdPool::observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
   Nanos since = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -76,7 +76,7 @@ void RbdPool::look_now() {
     done = looking_.done;
     observed.set_uid(looking_.uid);
   }
-  outlet().run([&] { done(std::move(observed)); });
+  callbacks().run([&] { done(std::move(observed)); });
   if (again) look();
 }
 
@@ -95,8 +95,8 @@ wire::PoolObserved RbdPool::observe() {
     if (observed.problem().empty()) observed.set_problem(name_ + ": is not connected to Ceph yet");
     return observed;
   }
-  const auto facts =
-      rbd::look_at(*client, desired().pool(), desired().rados_namespace(), desired().data_pool());
+  const auto facts = rbd::read_pool_facts(*client, desired().pool(), desired().rados_namespace(),
+                                          desired().data_pool());
   if (!facts) {
     observed.set_problem(facts.error());
     return observed;

@@ -1,4 +1,4 @@
-// Volumes' places in a real Ceph (ceph_fixture.h): clients that are recorded first, takeovers,
+// Volumes' storages in a real Ceph (ceph_fixture.h): clients that are recorded first, takeovers,
 // records, fences.
 #include "control_rbd/rbd_pool.h"
 
@@ -21,14 +21,14 @@ class RbdPoolTest : public PoolTest {};
 TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
   Gateway one(*this, "one");
   one.answers = wire::COMMIT_RESULT_UNSPECIFIED;
-  auto place = one.place(volume(1));
-  EXPECT_TRUE(place->open(volume(1)).pending);
+  auto storage = one.storage_of(volume(1));
+  EXPECT_TRUE(storage->open(volume(1)).pending);
   EXPECT_THAT(one.look(), HasSubstr("is not recorded by the control plane yet"));
-  EXPECT_TRUE(place->open(volume(1)).pending);
+  EXPECT_TRUE(storage->open(volume(1)).pending);
   EXPECT_EQ(owner(), "") << "opened by a client that nobody could shut out";
   one.answers = wire::COMMIT_RESULT_COMMITTED;
   one.reconnect();
-  const auto backend = one.open(*place, volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   EXPECT_EQ(owner(), one.asked().back());
   EXPECT_EQ(one.look(), "");
@@ -49,13 +49,13 @@ TEST_F(RbdPoolTest, AClientThatIsRecordedWhileSomebodyLooksIsToldAsRecorded) {
 
 TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
   Gateway one(*this, "one"), two(*this, "two");
-  auto first = one.place(volume(1));
+  auto first = one.storage_of(volume(1));
   auto old = one.open(*first, volume(1));
   ASSERT_NE(old, nullptr);
   ASSERT_EQ(Driver(*old).write(0, pattern(0, 4096, 1)), 0);
   ASSERT_EQ(one.claim(*first, record(1, "one")), "");
 
-  auto second = two.place(volume(2));
+  auto second = two.storage_of(volume(2));
   EXPECT_THAT(two.problem(*second, volume(2)), HasSubstr("is in use by")) << "robbed the living";
   ASSERT_EQ(Driver(*old).write(0, pattern(0, 4096, 1)), 0);
 
@@ -63,7 +63,7 @@ TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
   EXPECT_EQ(two.run(fence_job(one.asked())).problem, "") << "twice is harmless";
   wire::DesiredVolume order = volume(3);
   for (const std::string& client : one.asked()) order.add_fenced_clients(client);
-  second = two.place(order);
+  second = two.storage_of(order);
   const auto taken = two.open(*second, order);
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(Driver(*taken).read(0, 4096), pattern(0, 4096, 1));
@@ -79,7 +79,7 @@ TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
 
 TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   Gateway one(*this, "one"), two(*this, "two");
-  auto first = one.place(volume(1));
+  auto first = one.storage_of(volume(1));
   auto old = one.open(*first, volume(1));
   ASSERT_NE(old, nullptr);
   const std::string before = one.asked().back();
@@ -89,15 +89,15 @@ TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   // yet.
   one.until([&] { return Driver(*old).write(0, Bytes(4096)) == -ESHUTDOWN; });
   one.until([&] { return one.asked().back() != before; });
-  EXPECT_FALSE(first->at_rest());
+  EXPECT_FALSE(first->is_closed());
   EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), -ESHUTDOWN) << "came back by itself";
   EXPECT_FALSE(old->check().ok());
   old.reset();
-  first->let_go();
-  one.until([&] { return first->at_rest(); });
+  first->begin_close();
+  one.until([&] { return first->is_closed(); });
   wire::DesiredVolume order = volume(2);
   order.add_fenced_clients(before);
-  first = one.place(order);
+  first = one.storage_of(order);
   old = one.open(*first, order);
   ASSERT_NE(old, nullptr);
   EXPECT_EQ(owner(), one.asked().back());
@@ -115,51 +115,51 @@ TEST_F(RbdPoolTest, WhoServesNothingFindsOutThatItIsFencedAndComesBack) {
 
 TEST_F(RbdPoolTest, AnAnswerThatItIsShutOutFencesWhatIsServed) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(1));
-  const auto backend = one.open(*place, volume(1));
+  auto storage = one.storage_of(volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   one.answers = wire::COMMIT_RESULT_FENCED;
   one.reconnect();
-  one.until([&] { return !place->lost().empty(); });
+  one.until([&] { return !storage->lost().empty(); });
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), -ESHUTDOWN);
 }
 
 TEST_F(RbdPoolTest, ALostStreamStopsNothing) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(1));
-  const auto backend = one.open(*place, volume(1));
+  auto storage = one.storage_of(volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   one.lose_stream();
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
-  EXPECT_EQ(one.claim(*place, record(1, "one")), "");
-  auto other = one.place(volume(1, "other"));
+  EXPECT_EQ(one.claim(*storage, record(1, "one")), "");
+  auto other = one.storage_of(volume(1, "other"));
   EXPECT_NE(one.open(*other, volume(1, "other")), nullptr) << "once recorded is recorded";
 }
 
 TEST_F(RbdPoolTest, TheRecordWinsOverAnOlderEpochAndIsItsOwnersOnly) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(5));
-  const auto backend = one.open(*place, volume(5));
+  auto storage = one.storage_of(volume(5));
+  const auto backend = one.open(*storage, volume(5));
   ASSERT_NE(backend, nullptr);
-  EXPECT_FALSE(place->record().value());
-  EXPECT_FALSE(place->record_suffices());
+  EXPECT_FALSE(storage->record().value());
+  EXPECT_FALSE(storage->record_suffices());
   Record five = record(5, "one");
-  ASSERT_EQ(one.claim(*place, five), "");
+  ASSERT_EQ(one.claim(*storage, five), "");
   five.generation = 7;
   five.reservations.generation = 42;
-  EXPECT_EQ(one.update(*place, five), "");
-  EXPECT_THAT(one.claim(*place, record(4, "one")), HasSubstr("is of epoch 5, newer than"));
-  EXPECT_THAT(one.update(*place, record(5, "two")), HasSubstr("is another gateway's by now"));
-  EXPECT_THAT(one.update(*place, record(6, "one")), HasSubstr("is another gateway's by now"));
-  RecordObject object(place_.pool(), kVolumeUid);
+  EXPECT_EQ(one.update(*storage, five), "");
+  EXPECT_THAT(one.claim(*storage, record(4, "one")), HasSubstr("is of epoch 5, newer than"));
+  EXPECT_THAT(one.update(*storage, record(5, "two")), HasSubstr("is another gateway's by now"));
+  EXPECT_THAT(one.update(*storage, record(6, "one")), HasSubstr("is another gateway's by now"));
+  RecordObject object(ceph_.pool(), kVolumeUid);
   EXPECT_EQ(object.read().value(), five);
   EXPECT_TRUE(object.claim(record(6, "two")).ok());
-  EXPECT_THAT(one.update(*place, five), HasSubstr("is another gateway's by now"));
+  EXPECT_THAT(one.update(*storage, five), HasSubstr("is another gateway's by now"));
 }
 
 TEST_F(RbdPoolTest, WhatWasReadBeforeAClaimIsReadAgainWhereOthersWroteMeanwhile) {
-  RecordObject mine(place_.pool(), kVolumeUid),
-      theirs(place_.client().pool("rbd", place_.space()).value(), kVolumeUid);
+  RecordObject mine(ceph_.pool(), kVolumeUid),
+      theirs(ceph_.client().pool("rbd", ceph_.space()).value(), kVolumeUid);
   EXPECT_FALSE(mine.read().value());
   ASSERT_TRUE(theirs.claim(record(6, "two")).ok());
   EXPECT_THAT(mine.claim(record(5, "one")).error(), HasSubstr("is of epoch 6, newer than"));
@@ -168,13 +168,13 @@ TEST_F(RbdPoolTest, WhatWasReadBeforeAClaimIsReadAgainWhereOthersWroteMeanwhile)
 }
 
 TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAnewByAClaim) {
-  RecordObject object(place_.pool(), kVolumeUid);
+  RecordObject object(ceph_.pool(), kVolumeUid);
   const std::string name = std::string("sluice.volume.") + kVolumeUid;
   for (const std::string& damage :
        {std::string(), std::string("sluice-volume 1\nvolume of noise")}) {
     ASSERT_TRUE(object.claim(record(6, "two")).ok());
     ASSERT_EQ(
-        rados_write_full(place_.pool()->context(), name.c_str(), damage.data(), damage.size()), 0);
+        rados_write_full(ceph_.pool()->context(), name.c_str(), damage.data(), damage.size()), 0);
     Record copy = record(6, "two");
     copy.reservations_known = false;
     EXPECT_EQ(object.read().value(), copy);
@@ -186,8 +186,8 @@ TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAnewBy
 
 TEST_F(RbdPoolTest, ARecordWithoutACopyIsRefusedIfItsTextIsDamaged) {
   const std::string name = std::string("sluice.volume.") + kVolumeUid;
-  ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
-  RecordObject object(place_.pool(), kVolumeUid);
+  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "noise", 5), 0);
+  RecordObject object(ceph_.pool(), kVolumeUid);
   EXPECT_FALSE(object.read().ok());
   EXPECT_FALSE(object.claim(record(7, "one")).ok());
 }
@@ -199,77 +199,79 @@ TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
     registration.key = key;
     registration.nexus.initiator_name = "iqn.2026-11.dev.sluice:host-" + std::to_string(key);
   }
-  RecordObject object(place_.pool(), kVolumeUid);
+  RecordObject object(ceph_.pool(), kVolumeUid);
   ASSERT_TRUE(object.claim(large).ok());
   EXPECT_EQ(object.read().value(), large);
   const std::string name = std::string("sluice.volume.") + kVolumeUid;
-  ASSERT_EQ(rados_write_full(place_.pool()->context(), name.c_str(), "noise", 5), 0);
+  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "noise", 5), 0);
   large.reservations_known = false;
   EXPECT_EQ(object.read().value(), large) << "its copy";
 }
 
 TEST_F(RbdPoolTest, AnImageGrowsWhileNobodyWaitsForIt) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(1));
-  const auto backend = one.open(*place, volume(1));
+  auto storage = one.storage_of(volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
-  EXPECT_EQ(place->grow(rbd::kImageSize).value(), Place::Growth::kDone);
-  EXPECT_EQ(place->grow(2 * rbd::kImageSize).value(), Place::Growth::kPending);
-  one.until([&] { return place->grow(2 * rbd::kImageSize).value() == Place::Growth::kDone; });
+  EXPECT_EQ(storage->grow(rbd::kImageSize).value(), VolumeStorage::Growth::kDone);
+  EXPECT_EQ(storage->grow(2 * rbd::kImageSize).value(), VolumeStorage::Growth::kPending);
+  one.until(
+      [&] { return storage->grow(2 * rbd::kImageSize).value() == VolumeStorage::Growth::kDone; });
   EXPECT_EQ(backend->size_bytes(), 2 * rbd::kImageSize);
-  auto found = place_.images().open("disk");
+  auto found = ceph_.images().open("disk");
   ASSERT_TRUE(found);
   EXPECT_EQ((*found)->size().value(), 2 * rbd::kImageSize);
 }
 
 TEST_F(RbdPoolTest, WhatAnotherHasGrownIsFollowed) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(1));
-  const auto backend = one.open(*place, volume(1));
+  auto storage = one.storage_of(volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
-  auto other = place_.images().open("disk");
+  auto other = ceph_.images().open("disk");
   ASSERT_TRUE(other);
   ASSERT_TRUE((*other)->grow(3 * rbd::kImageSize).ok());
-  one.until([&] { return place->grow(2 * rbd::kImageSize).value() == Place::Growth::kDone; });
+  one.until(
+      [&] { return storage->grow(2 * rbd::kImageSize).value() == VolumeStorage::Growth::kDone; });
   EXPECT_EQ(backend->size_bytes(), 3 * rbd::kImageSize) << "made smaller, or not seen";
 }
 
 TEST_F(RbdPoolTest, AGrowthThatFailsSaysWhyAndIsTriedAgain) {
   Gateway one(*this, "one"), two(*this, "two");
-  auto place = one.place(volume(1));
-  const auto backend = one.open(*place, volume(1));
+  auto storage = one.storage_of(volume(1));
+  const auto backend = one.open(*storage, volume(1));
   ASSERT_NE(backend, nullptr);
   ASSERT_EQ(two.run(fence_job(one.asked())).problem, "");
   std::string problem;
   one.until([&] {
-    const auto grown = place->grow(2 * rbd::kImageSize);
+    const auto grown = storage->grow(2 * rbd::kImageSize);
     problem = grown ? "" : grown.error();
     return !grown;
   });
   EXPECT_NE(problem, "");
-  EXPECT_EQ(place->grow(2 * rbd::kImageSize).value(), Place::Growth::kPending);
+  EXPECT_EQ(storage->grow(2 * rbd::kImageSize).value(), VolumeStorage::Growth::kPending);
 }
 
 TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
   Gateway one(*this, "one");
-  auto place = one.place(volume(1));
-  EXPECT_TRUE(place->open(volume(1)).pending);
-  place->let_go();
-  one.until([&] { return place->at_rest(); });
+  auto storage = one.storage_of(volume(1));
+  EXPECT_TRUE(storage->open(volume(1)).pending);
+  storage->begin_close();
+  one.until([&] { return storage->is_closed(); });
   EXPECT_EQ(owner(), "");
 }
 
 TEST_F(RbdPoolTest, AtRestMeansThatTheLockIsFree) {
   Gateway one(*this, "one"), two(*this, "two");
-  auto first = one.place(volume(1));
+  auto first = one.storage_of(volume(1));
   auto backend = one.open(*first, volume(1));
   ASSERT_NE(backend, nullptr);
-  EXPECT_FALSE(first->at_rest());
+  EXPECT_FALSE(first->is_closed());
   backend.reset();
-  first->let_go();
-  one.until([&] { return first->at_rest(); });
+  first->begin_close();
+  one.until([&] { return first->is_closed(); });
   EXPECT_EQ(owner(), "");
-  auto second = two.place(volume(2));
+  auto second = two.storage_of(volume(2));
   EXPECT_NE(two.open(*second, volume(2)), nullptr);
 }
 

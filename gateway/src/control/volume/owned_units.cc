@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "unit/bandwidth.h"
 #include "unit/closing.h"
 #include "unit/ownership.h"
@@ -25,10 +25,10 @@ lun::Qos qos_of(const wire::DesiredQos& qos) {
 }
 
 // Volumes run on several threads, but unit/ownership.h permits one call at a time.
-class Door final : public UnitDoor {
+class OwnedUnitControl final : public LogicalUnitControl {
  public:
-  Door(std::shared_ptr<lun::Unit> unit, Reactors& reactors,
-       std::shared_ptr<lun::ReservationStore> store, uint16_t self, std::mutex& one)
+  OwnedUnitControl(std::shared_ptr<lun::Unit> unit, Reactors& reactors,
+                   std::shared_ptr<lun::ReservationStore> store, uint16_t self, std::mutex& one)
       : unit_(std::move(unit)),
         reactors_(reactors),
         store_(std::move(store)),
@@ -108,8 +108,9 @@ class OwnedUnits final : public Units {
                                   const wire::DesiredVolume& volume) override {
     return lun::open_unopened(identity, shape_of(volume), reactors_.count());
   }
-  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>& unit, uint16_t self) override {
-    return std::make_unique<Door>(unit, reactors_, store_, self, one_);
+  std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>& unit,
+                                                 uint16_t self) override {
+    return std::make_unique<OwnedUnitControl>(unit, reactors_, store_, self, one_);
   }
 
  private:

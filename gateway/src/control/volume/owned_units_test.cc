@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/buffer.h"
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "nexus/exports.h"
 #include "nexus/nexus.h"
 #include "unit/latency_log.h"
@@ -23,11 +23,11 @@ class OwnedUnitsTest : public testing::Test {
     wanted_.set_size_bytes(kBytes);
     wanted_.set_block_size(512);
     unit_ = units_->open({.uuid = {1}, .serial = "1", .block_size = 512}, wanted_);
-    door_ = units_->door(unit_, 1);
+    control_ = units_->control_of(unit_, 1);
     target_->set_luns({{0, unit_}}, reactors_);
-    door_->serve(std::make_unique<lun::TestBackend>(kBytes), {}, 1);
+    control_->serve(std::make_unique<lun::TestBackend>(kBytes), {}, 1);
     reactors_.run();
-    EXPECT_TRUE(door_->shape(wanted_, true).ok());
+    EXPECT_TRUE(control_->shape(wanted_, true).ok());
   }
   // The unit attentions at the first command of a host that used another gateway for `age`.
   std::vector<lun::UnitAttention> pending(Nanos age) {
@@ -48,55 +48,55 @@ class OwnedUnitsTest : public testing::Test {
   wire::DesiredVolume wanted_;
   std::unique_ptr<Units> units_ = owned_units(reactors_, nullptr);
   std::shared_ptr<lun::Unit> unit_;
-  std::unique_ptr<UnitDoor> door_;
+  std::unique_ptr<LogicalUnitControl> control_;
   std::shared_ptr<lun::Target> target_ =
       std::make_shared<lun::Target>("iqn.2026-11.dev.sluice:t", "", 1);
 };
 
-TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderIsToldToForwardedHostsToo) {
+TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHostsToo) {
   EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
   wanted_.set_write_cache(true);
-  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->write_cache());
   EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}))
       << "MODE PARAMETERS CHANGED";
 }
 
-TEST_F(OwnedUnitsTest, WhoWasThereBeforeATakeoverIsToldThatTheCacheIsOn) {
-  door_->release([](bool) {});
+TEST_F(OwnedUnitsTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) {
+  control_->release([](bool) {});
   reactors_.run();
   auto cached = std::make_unique<lun::TestBackend>(kBytes);
   cached->cache = true;
-  door_->serve(std::move(cached), {}, 2);
+  control_->serve(std::move(cached), {}, 2);
   reactors_.run();
   EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}));
 }
 
-TEST_F(OwnedUnitsTest, AWriteCacheThatCouldNotBeSwitchedIsSwitchedWhenTheOrderComesAgain) {
+TEST_F(OwnedUnitsTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
   auto& backend = dynamic_cast<lun::TestBackend&>(*unit_->shared_backend());
   wanted_.set_write_cache(true);
   wanted_.set_size_bytes(2 * kBytes);
   backend.cache_changeable = false;
-  EXPECT_FALSE(door_->shape(wanted_, true).ok());
+  EXPECT_FALSE(control_->shape(wanted_, true).ok());
   EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512) << "what else is ordered is done";
   backend.cache_changeable = true;
-  EXPECT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->write_cache());
 }
 
-TEST_F(OwnedUnitsTest, WhatAResetGoesBackToIsTheWriteCacheAsOrdered) {
+TEST_F(OwnedUnitsTest, AResetRestoresTheOrderedWriteCache) {
   wanted_.set_write_cache(true);
-  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->default_write_cache());
   wanted_.set_write_cache(false);
-  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_FALSE(unit_->default_write_cache());
 }
 
 // Each gateway that exports the unit reports the change to its own hosts.
-TEST_F(OwnedUnitsTest, GrowingByOrderIsNotToldToForwardedHostsThatWereThereAlready) {
+TEST_F(OwnedUnitsTest, GrowingByOrderRaisesNoAttentionForPresentForwardedHosts) {
   wanted_.set_size_bytes(2 * kBytes);
-  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512);
   EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
 }

@@ -178,7 +178,7 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
           done(result == wire::COMMIT_RESULT_COMMITTED ? Result<void>() : Result<void>(Error{why}));
         }};
   }
-  setup_.turns.post("record " + volume, [this, id, volume, epoch, generation, state] {
+  setup_.executor.post("record " + volume, [this, id, volume, epoch, generation, state] {
     write(volume, epoch, generation, state, [this, id](const Result<void>& written) {
       answered(id, written ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_UNSPECIFIED,
                nullptr, written.error());
@@ -190,19 +190,19 @@ void StreamReservations::write(const std::string& volume, uint64_t epoch, uint64
                                const lun::ReservationState& state,
                                std::function<void(Result<void>)> done) {
   Record next;
-  std::shared_ptr<Place> place;
+  std::shared_ptr<VolumeStorage> storage;
   {
     const std::lock_guard lock(mutex_);
     const auto at = owned_.find(volume);
     if (at != owned_.end() && at->second.record.epoch == epoch) {
       next = at->second.record;
-      place = at->second.place;
+      storage = at->second.storage;
     }
   }
-  if (!place) return done(Error{kNotOwner});
+  if (!storage) return done(Error{kNotOwner});
   next.generation = generation;
   next.reservations = state;
-  place->update(next, [this, volume, epoch, next, done = std::move(done)](Result<void> written) {
+  storage->update(next, [this, volume, epoch, next, done = std::move(done)](Result<void> written) {
     if (written) {
       const std::lock_guard lock(mutex_);
       const auto at = owned_.find(volume);
@@ -316,10 +316,10 @@ Result<lun::ReservationState> StreamReservations::load(const std::string& unit_u
 
 // --- ownership
 
-void StreamReservations::open(Record record, std::shared_ptr<Place> place) {
+void StreamReservations::open(Record record, std::shared_ptr<VolumeStorage> storage) {
   const std::lock_guard lock(mutex_);
   std::string volume = record.volume;
-  owned_.insert_or_assign(std::move(volume), Owned{std::move(record), std::move(place), false});
+  owned_.insert_or_assign(std::move(volume), Owned{std::move(record), std::move(storage), false});
 }
 
 void StreamReservations::close(const std::string& volume) {

@@ -13,7 +13,7 @@
 // restored from a backup. Then read() stores the newer state as the next generation before any unit
 // uses it: the record takes precedence over an older snapshot (DESIGN R2).
 //
-// Threads: as the contract says; records are written on `turns`.
+// Threads: as the contract says; records are written on `executor`.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 #include <optional>
 #include <string>
 
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "control/volume/volume.h"
 #include "control/wire.h"
 #include "unit/reservations/reservation_contract.h"
@@ -35,7 +35,7 @@ class StreamReservations final : public lun::ReservationStore {
   struct Setup {
     std::function<bool(wire::ConnectRequest)> request;  // Stream::request
     std::function<void(const std::string& volume)> fenced;
-    Turns& turns;
+    StrandExecutor& executor;
     std::function<Nanos()> now = boot_time;
   };
   explicit StreamReservations(Setup setup) : setup_(std::move(setup)) {}
@@ -49,7 +49,7 @@ class StreamReservations final : public lun::ReservationStore {
   void stop() override;
 
   // --- called by Volume
-  void open(Record record, std::shared_ptr<Place> place);
+  void open(Record record, std::shared_ptr<VolumeStorage> storage);
   void close(const std::string& volume);
   // `done` runs once, on any thread.
   void load_for(const Record& beside, uint64_t epoch, bool settle,
@@ -65,7 +65,7 @@ class StreamReservations final : public lun::ReservationStore {
   // A volume that this gateway owns.
   struct Owned {
     Record record;
-    std::shared_ptr<Place> place;
+    std::shared_ptr<VolumeStorage> storage;
     bool straggler = false;  // a commit whose result is unknown
   };
   using Answer = std::function<void(wire::CommitResult, const wire::ReservationState*,

@@ -39,7 +39,7 @@ class QueuedReactors final : public Reactors {
   std::deque<std::function<void()>> tasks_;
 };
 
-class PaperPlace final : public Place {
+class RecordOnlyStorage final : public VolumeStorage {
  public:
   Opened open(const wire::DesiredVolume&) override { return {}; }
   Result<std::optional<Record>> record() override { return std::optional(record_); }
@@ -65,11 +65,11 @@ class ReservationsTest : public testing::Test {
     record.volume = kVolumeUid;
     record.epoch = 7;
     record.generation = 3;
-    store_.open(record, place_);
+    store_.open(record, storage_);
   }
   ~ReservationsTest() override {
     store_.stop();
-    turns_.stop();
+    executor_.stop();
   }
 
   static lun::ReservationState state(uint32_t generation) {
@@ -105,15 +105,15 @@ class ReservationsTest : public testing::Test {
   std::vector<wire::ConnectRequest> sent_;
   std::vector<std::string> fenced_;
   QueuedReactors reactors_;
-  Turns turns_{1};
-  std::shared_ptr<PaperPlace> place_ = std::make_shared<PaperPlace>();
+  StrandExecutor executor_{1};
+  std::shared_ptr<RecordOnlyStorage> storage_ = std::make_shared<RecordOnlyStorage>();
   StreamReservations store_{{.request =
                                  [this](wire::ConnectRequest m) {
                                    if (connected_) sent_.push_back(std::move(m));
                                    return connected_;
                                  },
                              .fenced = [this](const std::string& v) { fenced_.push_back(v); },
-                             .turns = turns_,
+                             .executor = executor_,
                              .now = [this] { return now_; }}};
   std::optional<CommitOutcome> outcome_;
   std::string error_;
@@ -127,8 +127,8 @@ TEST_F(ReservationsTest, CommittedMeansStoredAndWrittenBesideTheData) {
   answer(wire::COMMIT_RESULT_COMMITTED);
   reactors_.run_one();
   EXPECT_EQ(outcome_, CommitOutcome::kCommitted);
-  EXPECT_EQ(place_->record_.generation, 4u);
-  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+  EXPECT_EQ(storage_->record_.generation, 4u);
+  EXPECT_EQ(storage_->record_.reservations.generation, 9u);
   commit(10);
   EXPECT_EQ(sent_[1].reservation_commit().expected_generation(), 4u);
 }
@@ -163,7 +163,7 @@ TEST_F(ReservationsTest, TheBoundLeavesItUnknown) {
 }
 
 TEST_F(ReservationsTest, ARecordThatCannotBeWrittenLeavesItUnknown) {
-  place_->problem = "no space";
+  storage_->problem = "no space";
   commit(9);
   answer(wire::COMMIT_RESULT_COMMITTED);
   reactors_.run_one();
@@ -200,8 +200,8 @@ TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
   answer(wire::COMMIT_RESULT_COMMITTED);
   reactors_.run_one();
   EXPECT_EQ(read, 9u);
-  EXPECT_EQ(place_->record_.generation, 5u);
-  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+  EXPECT_EQ(storage_->record_.generation, 5u);
+  EXPECT_EQ(storage_->record_.reservations.generation, 9u);
 }
 
 TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince) {
@@ -227,8 +227,8 @@ TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince)
   answer(wire::COMMIT_RESULT_COMMITTED);
   reactors_.run_one();
   EXPECT_EQ(read, 9u);
-  EXPECT_EQ(place_->record_.generation, 3u);
-  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+  EXPECT_EQ(storage_->record_.generation, 3u);
+  EXPECT_EQ(storage_->record_.reservations.generation, 9u);
 }
 
 TEST_F(ReservationsTest, ANewOwnersRecordThatIsNewerIsStoredBeforeItIsServed) {
@@ -261,7 +261,7 @@ TEST_F(ReservationsTest, AnAnswerThatComesTooLateChangesNothing) {
   store_.tick();
   reactors_.run_one();
   answer(wire::COMMIT_RESULT_COMMITTED);
-  EXPECT_EQ(place_->record_.generation, 0u);
+  EXPECT_EQ(storage_->record_.generation, 0u);
 }
 
 TEST_F(ReservationsTest, NobodyElsesVolumeIsCommitted) {

@@ -1,6 +1,6 @@
-// A storage pool of any kind: provides the place of a volume, manages images and files, and reports
-// the pool's state. Local pools are part of this room (local_pool.h). A kind that needs its own
-// libraries has its own room (rbd/); main.cc passes it in.
+// A storage pool of any kind: provides the storage of a volume, manages images and files, and
+// reports the pool's state. Local pools are part of this room (local_pool.h). A kind that needs its
+// own libraries has its own room (rbd/); main.cc passes it in.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/volume/place.h"
+#include "control/volume/volume_storage.h"
 #include "control/wire.h"
 
 namespace sluice::control {
@@ -41,15 +41,15 @@ struct JobServices {
 class StoragePool {
  public:
   virtual ~StoragePool() = default;
-  // `wake`: of the place (place.h); called on any thread.
-  virtual Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
-                                               std::function<void()> wake) = 0;
+  // `wake`: of the storage (volume_storage.h); called on any thread.
+  virtual Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
+                                                            std::function<void()> wake) = 0;
   // A job may be sent again; repeating completed work succeeds. A pool on this node's disks may
   // block for as long as the disks do. `done` runs once, on any thread.
   virtual void run_job(const wire::Job& job, const JobServices& services,
                        std::function<void(JobOutcome)> done) = 0;
   // Reports the current state of the pool; blocks and answers as run_job() does.
-  virtual void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) = 0;
+  virtual void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) = 0;
   // Call it about once a second.
   virtual void tick() {}
   // The control plane's newest definition of the pool; the location is the same as before.

@@ -16,7 +16,8 @@ class Units {
   virtual std::shared_ptr<lun::Unit> open(const lun::UnitIdentity& identity,
                                           const wire::DesiredVolume& volume) = 0;
   // `self`: number of this gateway.
-  virtual std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>& unit, uint16_t self) = 0;
+  virtual std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>& unit,
+                                                         uint16_t self) = 0;
 };
 
 }  // namespace sluice::control

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::control {
 
-Volume::Volume(std::string uid, uint16_t self, std::unique_ptr<UnitDoor> unit,
+Volume::Volume(std::string uid, uint16_t self, std::unique_ptr<LogicalUnitControl> unit,
                VolumeServices& services, std::function<void()> wake)
     : uid_(std::move(uid)),
       self_(self),
@@ -51,8 +51,8 @@ Result<void> Volume::order(const wire::DesiredVolume& volume) {
   return {};
 }
 
-void Volume::remove(std::function<void()> gone) {
-  mail([&](Mail& m) { m.gone = std::move(gone); });
+void Volume::remove(std::function<void()> on_removed) {
+  mail([&](Mail& m) { m.on_removed = std::move(on_removed); });
 }
 
 void Volume::saw_epoch(uint64_t epoch) {
@@ -90,19 +90,19 @@ std::string Volume::problem() const {
   return problem_;
 }
 
-// --- turn()
+// --- step()
 
-Nanos Volume::turn(Nanos now) {
+Nanos Volume::step(Nanos now) {
   Mail news;
   {
     const std::lock_guard lock(mutex_);
     std::swap(news, mail_);
   }
   take(std::move(news));
-  if (phase_ == Phase::kServing) return turn_serving();
-  if (phase_ == Phase::kClosing) return turn_closing(now);
+  if (phase_ == Phase::kServing) return step_serving();
+  if (phase_ == Phase::kClosing) return step_closing(now);
   if (phase_ != Phase::kIdle) return kNever;  // until the unit is released
-  return turn_idle(now);
+  return step_idle(now);
 }
 
 void Volume::take(Mail news) {
@@ -114,14 +114,14 @@ void Volume::take(Mail news) {
     }
     if (!ordered_ || news.order->order() != order_.order()) waits_since_ = 0;
     order_ = std::move(*news.order);
-    if (lacks(Guard::kOneOwner) && order_.role() == wire::VOLUME_ROLE_FORWARDER) {
+    if (mutation_disables(Guard::kOneOwner) && order_.role() == wire::VOLUME_ROLE_FORWARDER) {
       order_.set_role(wire::VOLUME_ROLE_OWNER);
     }
     ordered_ = true;
     const std::lock_guard lock(mutex_);
     acting_on_ = order_.order();
   }
-  if (news.gone) gone_ = std::move(news.gone);
+  if (news.on_removed) on_removed_ = std::move(news.on_removed);
   if (news.yield_to) yielded_to_ = std::max(yielded_to_.value_or(0), *news.yield_to);
   if (news.loaded && loading_ && news.loaded_epoch == order_.epoch()) {
     loading_ = false;
@@ -137,69 +137,70 @@ void Volume::take(Mail news) {
   }
 }
 
-Nanos Volume::turn_serving() {
+Nanos Volume::step_serving() {
   uint64_t newest_epoch = 0;
   {
     const std::lock_guard lock(mutex_);
     newest_epoch = newest_epoch_;
   }
-  if (lacks(Guard::kFence) && order_.role() != wire::VOLUME_ROLE_OWNER) {
-    report(wire::VOLUME_STATE_RELEASED, serving_epoch_, "a canary goes on");
+  if (mutation_disables(Guard::kFence) && order_.role() != wire::VOLUME_ROLE_OWNER) {
+    report(wire::VOLUME_STATE_RELEASED, serving_epoch_, "a safety mutation goes on");
   } else if (newest_epoch > serving_epoch_) {
     begin_fence("a newer epoch was seen");
-  } else if (std::string lost = place_->lost(); !lost.empty() && !lacks(Guard::kFence)) {
+  } else if (std::string lost = storage_->lost();
+             !lost.empty() && !mutation_disables(Guard::kFence)) {
     begin_fence(lost);
-  } else if (gone_ || (yielded_to_ && *yielded_to_ >= order_.order())) {
+  } else if (on_removed_ || (yielded_to_ && *yielded_to_ >= order_.order())) {
     begin_release();
   } else if (order_.role() == wire::VOLUME_ROLE_RELEASING ||
              order_.role() == wire::VOLUME_ROLE_FORWARDER) {
     begin_release();
   } else {
     shape_served();
-    const std::optional<wire::VolumeObserved> told = observed();
+    const std::optional<wire::VolumeObserved> reported = observed();
     // An order of a newer version is reported even if its content is the same.
-    if (!told || told->order() != order_.order() || told->capacity_bytes() != capacity() ||
-        medium_changed()) {
+    if (!reported || reported->order() != order_.order() ||
+        reported->capacity_bytes() != capacity() || medium_changed()) {
       report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
     }
   }
   return kNever;
 }
 
-Nanos Volume::turn_idle(Nanos now) {
-  if (gone_) {
-    if (!unlocked()) return kNever;
-    std::exchange(gone_, nullptr)();
+Nanos Volume::step_idle(Nanos now) {
+  if (on_removed_) {
+    if (!release_lock()) return kNever;
+    std::exchange(on_removed_, nullptr)();
     return kNever;
   }
   if (!ordered_) return kNever;
-  if (backend_ && yielded_to_ && *yielded_to_ >= order_.order() && !unlocked()) return kNever;
+  if (backend_ && yielded_to_ && *yielded_to_ >= order_.order() && !release_lock()) return kNever;
   switch (order_.role()) {
     case wire::VOLUME_ROLE_ACQUIRING:
-      return turn_acquiring(now);
+      return step_acquiring(now);
     case wire::VOLUME_ROLE_OWNER:
-      return turn_owner(now);
+      return step_owner(now);
     case wire::VOLUME_ROLE_RELEASING:
       follow(lun::Standing::kTransitioning);
-      if (!unlocked()) return kNever;
+      if (!release_lock()) return kNever;
       if (order_.epoch() > closed_epoch_) {
         close_epoch(wire::VOLUME_STATE_RELEASED, "it was not open");
       } else {
-        say_closed();
+        report_closed();
       }
       return kNever;
     default:
       follow_owner();
       note_problem(unit_->shape(order_, false));
-      unlocked();
+      release_lock();
       return kNever;
   }
 }
 
-Nanos Volume::turn_acquiring(Nanos now) {
+Nanos Volume::step_acquiring(Nanos now) {
   follow_owner();
   note_problem(unit_->shape(order_, false));
-  const std::optional<wire::VolumeObserved> told = observed();
+  const std::optional<wire::VolumeObserved> reported = observed();
   if (!backend_) {
     if (yielded_to_ && *yielded_to_ >= order_.order()) return kNever;  // until a newer order
     std::string problem;
@@ -212,25 +213,25 @@ Nanos Volume::turn_acquiring(Nanos now) {
         report(wire::VOLUME_STATE_FAILED, order_.epoch(), problem);
       }
       // A newer order checks the pool again: a filesystem may be mounted by then.
-      if (final) unlocked();
+      if (final) release_lock();
       return final ? kNever : poll_;
     }
     report(wire::VOLUME_STATE_LOCKED, order_.epoch(), {});
-  } else if (!told || told->order() != order_.order()) {
+  } else if (!reported || reported->order() != order_.order()) {
     report(wire::VOLUME_STATE_LOCKED, order_.epoch(), {});
   }
   return kNever;
 }
 
-Nanos Volume::turn_owner(Nanos now) {
+Nanos Volume::step_owner(Nanos now) {
   if (order_.epoch() <= closed_epoch_) {
     follow_owner();
-    if (unlocked()) say_closed();
+    if (release_lock()) report_closed();
     return kNever;
   }
   if (yielded_to_ && *yielded_to_ >= order_.order()) {
     follow_owner();
-    if (!unlocked()) return kNever;
+    if (!release_lock()) return kNever;
     close_epoch(wire::VOLUME_STATE_RELEASED, "its lock was asked for with a newer order");
     return kNever;
   }
@@ -245,7 +246,7 @@ Nanos Volume::turn_owner(Nanos now) {
       return kNever;
     }
   }
-  if (const std::string lost = place_->lost(); !lost.empty()) {
+  if (const std::string lost = storage_->lost(); !lost.empty()) {
     fail(lost);
     return kNever;
   }
@@ -293,15 +294,15 @@ void Volume::ended(wire::VolumeState state, const std::string& why) {
   phase_ = Phase::kClosing;
 }
 
-// The unit's backend, or one that was opened but not served, is closed. Waits until the place is
+// The unit's backend, or one that was opened but not served, is closed. Waits until the storage is
 // closed, too.
-Nanos Volume::turn_closing(Nanos now) {
-  if (place_ && !place_->at_rest()) return kNever;
-  place_.reset();
+Nanos Volume::step_closing(Nanos now) {
+  if (storage_ && !storage_->is_closed()) return kNever;
+  storage_.reset();
   phase_ = Phase::kIdle;
   if (ending_) report(ending_->state, ending_->epoch, ending_->why);
   ending_.reset();
-  return turn_idle(now);
+  return step_idle(now);
 }
 
 void Volume::fail(const std::string& why) {
@@ -309,7 +310,7 @@ void Volume::fail(const std::string& why) {
              {{"volume", uid_}, {"epoch", order_.epoch()}, {"reason", why}});
   follow(order_.transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
   closed_epoch_ = order_.epoch();
-  if (unlocked()) {
+  if (release_lock()) {
     report(wire::VOLUME_STATE_FAILED, closed_epoch_, why);
   } else {
     ending_ = Ending{wire::VOLUME_STATE_FAILED, closed_epoch_, why};
@@ -322,18 +323,19 @@ void Volume::close_epoch(wire::VolumeState state, const std::string& why) {
 }
 
 // Repeats the report: the role was ordered again in an epoch that is over for this gateway.
-void Volume::say_closed() {
-  const std::optional<wire::VolumeObserved> told = observed();
-  if (told && told->order() == order_.order()) return;
-  const bool again = told && told->epoch() == closed_epoch_;
-  report(again ? told->state() : wire::VOLUME_STATE_RELEASED, closed_epoch_,
-         told ? told->reason() : std::string());
+void Volume::report_closed() {
+  const std::optional<wire::VolumeObserved> reported = observed();
+  if (reported && reported->order() == order_.order()) return;
+  const bool again = reported && reported->epoch() == closed_epoch_;
+  report(again ? reported->state() : wire::VOLUME_STATE_RELEASED, closed_epoch_,
+         reported ? reported->reason() : std::string());
 }
 
 // A growth that takes long delays neither other changes nor their reports.
 void Volume::shape_served() {
-  const Result<Place::Growth> grown = place_->grow(static_cast<uint64_t>(order_.size_bytes()));
-  growing_ = grown && grown.value() == Place::Growth::kPending;
+  const Result<VolumeStorage::Growth> grown =
+      storage_->grow(static_cast<uint64_t>(order_.size_bytes()));
+  growing_ = grown && grown.value() == VolumeStorage::Growth::kPending;
   if (grown && !growing_) return note_problem(unit_->shape(order_, true));
   wire::DesiredVolume rest = order_;
   rest.clear_size_bytes();
@@ -375,7 +377,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
   observed.set_reason(why);
   observed.set_order(order_.order());
   observed.set_capacity_bytes(capacity());
-  if (place_) observed.set_allocated_bytes(place_->allocated_bytes());
+  if (storage_) observed.set_allocated_bytes(storage_->allocated_bytes());
   if (state == wire::VOLUME_STATE_SERVING) {
     const lun::MediumHealth medium = unit_->medium_health();
     observed.set_medium_not_ready(!medium.ready);

@@ -1,4 +1,4 @@
-// Tests of a volume, one turn() at a time, with a place and a unit that record the calls.
+// Tests of a volume, one step() at a time, with a storage and a unit that record the calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,9 +51,9 @@ class LockedBackend final : public backend::Backend {
   backend::Info info_;
 };
 
-class FakePlace final : public Place {
+class FakeStorage final : public VolumeStorage {
  public:
-  explicit FakePlace(Disk& disk) : disk_(disk) {}
+  explicit FakeStorage(Disk& disk) : disk_(disk) {}
   Opened open(const wire::DesiredVolume&) override {
     if (disk_.opening) return {.pending = true};
     if (disk_.broken) return {.problem = "no such file"};
@@ -95,7 +95,7 @@ class FakePlace final : public Place {
   int64_t allocated_bytes() const override { return 0; }
   bool record_suffices() const override { return !disk_.remote; }
   std::string lost() const override { return disk_.lost; }
-  bool at_rest() const override { return !disk_.opening && !disk_.closing; }
+  bool is_closed() const override { return !disk_.opening && !disk_.closing; }
 
  private:
   Disk& disk_;
@@ -112,7 +112,7 @@ struct UnitLog {
   lun::MediumHealth medium;
 };
 
-class FakeUnit final : public UnitDoor {
+class FakeUnit final : public LogicalUnitControl {
  public:
   explicit FakeUnit(UnitLog& log) : log_(log) {}
   void serve(std::unique_ptr<backend::Backend> backend, lun::ReservationState state,
@@ -160,7 +160,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
   }
   Nanos give(const wire::DesiredVolume& volume) {
     EXPECT_TRUE(volume_->order(volume));
-    return volume_->turn(now_);
+    return volume_->step(now_);
   }
   void loaded(Loaded::What what, uint64_t generation = 0, uint32_t pr_generation = 0) {
     ASSERT_TRUE(load_done_);
@@ -169,7 +169,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
     loaded.generation = generation;
     loaded.state.generation = pr_generation;
     std::exchange(load_done_, nullptr)(loaded);
-    next_ = volume_->turn(now_);
+    next_ = volume_->step(now_);
   }
   void own(uint64_t epoch, uint64_t number) {
     give(order(wire::VOLUME_ROLE_OWNER, epoch, number));
@@ -180,17 +180,17 @@ class VolumeTest : public testing::Test, public VolumeServices {
     ASSERT_TRUE(unit_.released);
     unit_.backend.reset();
     std::exchange(unit_.released, nullptr)(true);
-    volume_->turn(now_);
+    volume_->step(now_);
   }
   wire::VolumeObserved last() const {
     return reports_.empty() ? wire::VolumeObserved() : reports_.back();
   }
 
   // --- VolumeServices
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&,
-                                       std::function<void()> wake) override {
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume&,
+                                                    std::function<void()> wake) override {
     disk_.wake = std::move(wake);
-    return std::shared_ptr<Place>(std::make_shared<FakePlace>(disk_));
+    return std::shared_ptr<VolumeStorage>(std::make_shared<FakeStorage>(disk_));
   }
   void load(const Record& beside, uint64_t, bool settle,
             std::function<void(Loaded)> done) override {
@@ -199,7 +199,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
     ++loads_;
     load_done_ = std::move(done);
   }
-  void open_commits(Record record, std::shared_ptr<Place>) override { commits_ = record; }
+  void open_commits(Record record, std::shared_ptr<VolumeStorage>) override { commits_ = record; }
   void close_commits(const std::string&) override { commits_.reset(); }
   void report(const wire::VolumeObserved& observed) override { reports_.push_back(observed); }
 

@@ -8,20 +8,20 @@
 namespace sluice::control {
 
 Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
-  if (!place_) {
-    Result<std::shared_ptr<Place>> place = services_.place(order_, waker());
-    if (!place) {
-      *problem = place.error();
+  if (!storage_) {
+    Result<std::shared_ptr<VolumeStorage>> storage = services_.storage_of(order_, waker());
+    if (!storage) {
+      *problem = storage.error();
       return Lock::kFailed;
     }
-    place_ = std::move(place).value();
+    storage_ = std::move(storage).value();
   }
   if (waits_since_ == 0) {
     waits_since_ = ask_at_ = now;
     unanswered_since_ = 0;
     poll_ = limits::kLockPollLeast;
   }
-  Place::Opened opened = place_->open(order_);
+  VolumeStorage::Opened opened = storage_->open(order_);
   if (opened.pending) return Lock::kPending;
   if (opened.backend) return taken(std::move(opened.backend), problem);
   *problem = opened.problem;
@@ -34,7 +34,7 @@ Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
 // Checks the record under the lock before the data is used: RECORD_WINS. From then on the record
 // names the process to ask for the lock.
 Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::string* problem) {
-  Result<std::optional<Record>> found = place_->record();
+  Result<std::optional<Record>> found = storage_->record();
   if (!found) {
     *problem = found.error();
     return Lock::kFailed;
@@ -46,11 +46,11 @@ Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::strin
     return Lock::kFailed;
   }
   record.volume = uid_;
-  record.holder = place_->self();
+  record.holder = storage_->self();
   record.order = order_.order();
   // Outlasts::kProcess suffices: after a power failure there is no holder to ask, and serving
   // writes the record durably.
-  const Result<Place::Claim> claimed = place_->claim(record, Outlasts::kProcess);
+  const Result<VolumeStorage::Claim> claimed = storage_->claim(record, Outlasts::kProcess);
   if (!claimed) {
     *problem = claimed.error();
     return Lock::kFailed;
@@ -64,13 +64,13 @@ Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::strin
 }
 
 bool Volume::ask_for_it(Nanos now, std::string* problem) {
-  const Result<std::optional<Record>> record = place_->record();
+  const Result<std::optional<Record>> record = storage_->record();
   ask_at_ = now + limits::kHolderPatience;
   if (!record || !record.value()) {
     *problem += record ? "; it has left no record to ask it by" : "; " + record.error();
     return true;
   }
-  const HolderAnswer answer = place_->ask(*record.value(), order_.order());
+  const HolderAnswer answer = storage_->ask(*record.value(), order_.order());
   poll_ = limits::kLockPollLeast;
   const bool answered = answer.yield != Yield::kSilent && answer.yield != Yield::kUnreachable;
   if (answered) unanswered_since_ = 0;
@@ -91,7 +91,7 @@ bool Volume::ask_for_it(Nanos now, std::string* problem) {
     case Yield::kSilent:
       break;
   }
-  const Result<void> killed = place_->kill(*record.value());
+  const Result<void> killed = storage_->kill(*record.value());
   if (killed) {
     log::warning("killed a process that didn't give a volume's lock up",
                  {{"volume", uid_}, {"pid", record.value()->holder.pid}});
@@ -105,7 +105,7 @@ void Volume::unlock() {
   backend_.reset();
   record_.reset();
   claim_.reset();
-  if (place_) place_->let_go();
+  if (storage_) storage_->begin_close();
   loaded_.reset();
   loading_ = false;
   waits_since_ = 0;
@@ -116,13 +116,13 @@ void Volume::unlock() {
   if (observed_ && observed_->state() == wire::VOLUME_STATE_LOCKED) observed_.reset();
 }
 
-bool Volume::unlocked() {
+bool Volume::release_lock() {
   unlock();
-  if (place_ && !place_->at_rest()) {
+  if (storage_ && !storage_->is_closed()) {
     phase_ = Phase::kClosing;
     return false;
   }
-  place_.reset();
+  storage_.reset();
   return true;
 }
 

@@ -9,10 +9,10 @@ TEST_F(VolumeTest, AHolderYieldsToTheSameOrNewerOrderAndRefusesAnOlder) {
   own(5, 10);
   EXPECT_EQ(volume_->asked(9).yield, Yield::kRefused);
   EXPECT_EQ(volume_->asked(9).order, 10u);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(unit_.released);
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
-  volume_->turn(now_);
+  volume_->step(now_);
   release_done();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
   EXPECT_FALSE(disk_.locked);
@@ -23,7 +23,7 @@ TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
   ASSERT_EQ(volume_->observed()->state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(disk_.locked);
   EXPECT_FALSE(volume_->observed());
 }
@@ -31,12 +31,12 @@ TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
 TEST_F(VolumeTest, WhoGaveALockUpInAnEpochThatItHadClosedSaysThatItIsClosed) {
   own(5, 10);
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
-  volume_->turn(now_);
+  volume_->step(now_);
   release_done();
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 12));
   ASSERT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(volume_->asked(13).yield, Yield::kYielding);
-  volume_->turn(now_);
+  volume_->step(now_);
   give(order(wire::VOLUME_ROLE_OWNER, 5, 14));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
   EXPECT_EQ(last().order(), 14u);
@@ -45,7 +45,7 @@ TEST_F(VolumeTest, WhoGaveALockUpInAnEpochThatItHadClosedSaysThatItIsClosed) {
 TEST_F(VolumeTest, WhoYieldedTakesTheLockAgainOnlyWithANewerOrder) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(disk_.locked);
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 11, 0));
   EXPECT_FALSE(disk_.locked);
@@ -65,7 +65,7 @@ TEST_F(VolumeTest, AHeldLockIsAskedForAndPolled) {
   EXPECT_TRUE(reports_.empty());
   disk_.locked = false;
   now_ += wait;
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(disk_.killed, 0);
 }
@@ -76,7 +76,7 @@ TEST_F(VolumeTest, AHolderThatSaysNothingIsKilled) {
   disk_.answer = {Yield::kSilent, 0};
   const Nanos wait = give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
   EXPECT_EQ(disk_.killed, 1);
-  volume_->turn(now_ + wait);
+  volume_->step(now_ + wait);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 
@@ -85,17 +85,17 @@ TEST_F(VolumeTest, AHolderThatIsUnreachableIsKilledOnceItHasGivenNoAnswerForItsP
   disk_.record = Record();
   disk_.answer = {Yield::kYielding, 0};
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
-  volume_->turn(now_ += limits::kHolderPatience);
+  volume_->step(now_ += limits::kHolderPatience);
   disk_.answer = {Yield::kUnreachable, 0};
-  volume_->turn(now_ += limits::kHolderPatience);
+  volume_->step(now_ += limits::kHolderPatience);
   EXPECT_EQ(disk_.asked, 3);
   EXPECT_EQ(disk_.killed, 0) << "it has yielded, and may be about to end";
   disk_.answer = {Yield::kYielding, 0};
-  volume_->turn(now_ += limits::kHolderPatience);
+  volume_->step(now_ += limits::kHolderPatience);
   disk_.answer = {Yield::kUnreachable, 0};
-  volume_->turn(now_ += limits::kHolderPatience);
+  volume_->step(now_ += limits::kHolderPatience);
   EXPECT_EQ(disk_.killed, 0) << "it has answered since";
-  volume_->turn(now_ += limits::kHolderPatience);
+  volume_->step(now_ += limits::kHolderPatience);
   EXPECT_EQ(disk_.killed, 1);
 }
 
@@ -105,13 +105,13 @@ TEST_F(VolumeTest, AHolderThatCannotBeKilledIsToldAndTheLockStillWaitedFor) {
   disk_.answer = {Yield::kSilent, 0};
   disk_.kill_problem = "another pid namespace";
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
-  for (int i = 0; i < 4; ++i) next_ = volume_->turn(now_ += limits::kHolderPatience);
+  for (int i = 0; i < 4; ++i) next_ = volume_->step(now_ += limits::kHolderPatience);
   ASSERT_EQ(reports_.size(), 1u);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
   EXPECT_NE(last().reason().find("another pid namespace"), std::string::npos) << last().reason();
   EXPECT_NE(next_, Volume::kNever);
   disk_.locked = false;
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 

@@ -8,7 +8,7 @@ namespace sluice::control {
 namespace {
 
 // If not, the pool is opened again; open volumes keep the old one.
-bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
+bool is_same_storage(const wire::DesiredPool& one, const wire::DesiredPool& other) {
   if (one.has_local() != other.has_local()) return false;
   if (one.has_local()) {
     return one.local().directory() == other.local().directory() &&
@@ -38,7 +38,7 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Pool>& entry = pools_[pool.uid()];
     was_nearly_full = entry && entry->desired.nearly_full();
-    if (!entry || !is_same_place(entry->desired, pool)) {
+    if (!entry || !is_same_storage(entry->desired, pool)) {
       const auto changed = std::make_shared<Pool>();
       changed->devices =
           (entry ? entry->devices : DevicePool::Devices())

@@ -16,18 +16,20 @@ class NoUnits final : public Units {
   std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
     return nullptr;
   }
-  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>&, uint16_t) override {
+  std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>&,
+                                                 uint16_t) override {
     return nullptr;
   }
 };
 
 class CountedPool final : public StoragePool {
  public:
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&, std::function<void()>) override {
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume&,
+                                                    std::function<void()>) override {
     return Error{"there is none"};
   }
   void run_job(const wire::Job&, const JobServices&, std::function<void(JobOutcome)>) override {}
-  void look_at(const std::string&, std::function<void(wire::PoolObserved)>) override {}
+  void observe(const std::string&, std::function<void(wire::PoolObserved)>) override {}
   void tick() override { ++ticks; }
 
   unsigned ticks = 0;
@@ -48,7 +50,7 @@ class CountedPools final : public PoolKind {
 
 class VolumePoolsTest : public testing::Test {
  protected:
-  ~VolumePoolsTest() override { turns_.stop(); }
+  ~VolumePoolsTest() override { executor_.stop(); }
 
   void put(const std::string& user) {
     wire::DesiredPool pool;
@@ -58,14 +60,14 @@ class VolumePoolsTest : public testing::Test {
   }
 
   NoUnits units_;
-  Turns turns_{1};
+  StrandExecutor executor_{1};
   StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
                              .fenced = [](const std::string&) {},
-                             .turns = turns_}};
+                             .executor = executor_}};
   ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
   const std::shared_ptr<CountedPools> kind_ = std::make_shared<CountedPools>();
   Volumes volumes_{{.units = units_,
-                    .turns = turns_,
+                    .executor = executor_,
                     .reservations = store_,
                     .report = [](const wire::VolumeObserved&) {},
                     .services = {.commits = commits_, .incarnation = "i"},
@@ -76,7 +78,7 @@ class VolumePoolsTest : public testing::Test {
 // Only the pool's ticks wake a volume that waits for the pool or for a client.
 TEST_F(VolumePoolsTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
   put("one");
-  std::shared_ptr<StoragePool> place = volumes_.pool("pool").value();  // keeps the pool alive
+  std::shared_ptr<StoragePool> pool = volumes_.pool("pool").value();  // keeps the pool alive
   const std::weak_ptr<CountedPool> former = kind_->opened.at(0);
   put("two");
   volumes_.tick_pools();
@@ -84,7 +86,7 @@ TEST_F(VolumePoolsTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlace
   volumes_.remove_pool("pool");
   volumes_.tick_pools();
   EXPECT_EQ(former.lock()->ticks, 2u);
-  place.reset();
+  pool.reset();
   volumes_.tick_pools();
   EXPECT_TRUE(former.expired());
 }

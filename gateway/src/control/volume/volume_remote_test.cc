@@ -1,4 +1,4 @@
-// A volume whose place answers later, as a Ceph image does, and which may be lost.
+// A volume whose storage answers later, as a Ceph image does, and which may be lost.
 #include "base/limits.h"
 #include "control/volume/volume_fixture.h"
 
@@ -8,7 +8,7 @@ namespace {
 class RemoteVolumeTest : public VolumeTest {
  protected:
   RemoteVolumeTest() { disk_.remote = true; }
-  void turn() { next_ = volume_->turn(now_); }
+  void step() { next_ = volume_->step(now_); }
 };
 
 TEST_F(RemoteVolumeTest, OpensThenLoadsThenClaimsThenServes) {
@@ -16,7 +16,7 @@ TEST_F(RemoteVolumeTest, OpensThenLoadsThenClaimsThenServes) {
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   EXPECT_EQ(unit_.role->standing, lun::Standing::kTransitioning);
   now_ += 2 * limits::kLockGivesUp;
-  turn();
+  step();
   EXPECT_EQ(next_, Volume::kNever);
   EXPECT_EQ(loads_, 0) << "loaded before it was open";
   EXPECT_TRUE(reports_.empty()) << "what is pending is waited for";
@@ -25,13 +25,13 @@ TEST_F(RemoteVolumeTest, OpensThenLoadsThenClaimsThenServes) {
   const int before = wakes_;
   disk_.wake();
   EXPECT_GT(wakes_, before);
-  turn();
+  step();
   EXPECT_TRUE(disk_.locked);
   EXPECT_EQ(loads_, 1);
   loaded(Loaded::What::kState, 4, 77);
   EXPECT_EQ(unit_.serving, 0u) << "served before its record was written";
   disk_.claiming = false;
-  turn();
+  step();
   EXPECT_EQ(unit_.serving, 5u);
   EXPECT_EQ(unit_.pr_generation, 77u);
   EXPECT_EQ(disk_.record->epoch, 5u);
@@ -46,7 +46,7 @@ TEST_F(RemoteVolumeTest, TheRecordNeverStandsInForTheControlPlane) {
   loaded(Loaded::What::kFailed);
   EXPECT_EQ(unit_.serving, 0u);
   EXPECT_EQ(next_, limits::kLoadAgain);
-  turn();
+  step();
   EXPECT_EQ(loads_, 2);
   loaded(Loaded::What::kState);
   EXPECT_EQ(unit_.serving, 5u);
@@ -55,17 +55,17 @@ TEST_F(RemoteVolumeTest, TheRecordNeverStandsInForTheControlPlane) {
 TEST_F(RemoteVolumeTest, WhatIsLostIsFencedForGoodInThatEpoch) {
   own(5, 10);
   disk_.lost = "blocklisted";
-  turn();
+  step();
   ASSERT_TRUE(unit_.fenced);
   EXPECT_FALSE(unit_.released);
   unit_.backend.reset();
   disk_.closing = true;
   unit_.fenced();
-  turn();
+  step();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING) << "told before the image was closed";
   disk_.closing = false;
   disk_.lost.clear();
-  turn();
+  step();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FENCED);
   EXPECT_EQ(last().reason(), "blocklisted");
   EXPECT_EQ(last().epoch(), 5u);
@@ -91,10 +91,10 @@ TEST_F(RemoteVolumeTest, AGrowthThatTakesAWhileHoldsUpNothingElseThatIsOrdered) 
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
   EXPECT_EQ(last().capacity_bytes(), 1 << 20) << "told before it was so";
   const size_t told = reports_.size();
-  turn();
+  step();
   EXPECT_EQ(reports_.size(), told);
   disk_.growing = false;
-  turn();
+  step();
   EXPECT_EQ(unit_.shape.size_bytes(), 2 << 20);
   EXPECT_EQ(last().capacity_bytes(), 2 << 20);
 }
@@ -126,7 +126,7 @@ TEST_F(RemoteVolumeTest, ReleasedIsToldOnceTheImageIsClosed) {
   release_done();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
   disk_.closing = false;
-  turn();
+  step();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
   EXPECT_EQ(last().order(), 11u);
 }
@@ -137,7 +137,7 @@ TEST_F(RemoteVolumeTest, AnOpeningThatIsNoLongerWantedEndsBeforeItIsTold) {
   give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));
   EXPECT_TRUE(reports_.empty());
   disk_.opening = false;
-  turn();
+  step();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
   EXPECT_EQ(last().epoch(), 5u);
   EXPECT_EQ(loads_, 0);
@@ -150,7 +150,7 @@ TEST_F(RemoteVolumeTest, AFailureIsToldOnceNothingOfItIsOpen) {
   give(order(wire::VOLUME_ROLE_OWNER, 8, 10));
   EXPECT_TRUE(reports_.empty());
   disk_.closing = false;
-  turn();
+  step();
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
   EXPECT_NE(last().reason().find("epoch 9"), std::string::npos);
 }
@@ -159,12 +159,12 @@ TEST_F(RemoteVolumeTest, OneThatIsRemovedIsGoneOnceItIsClosed) {
   own(5, 10);
   bool gone = false;
   volume_->remove([&] { gone = true; });
-  turn();
+  step();
   disk_.closing = true;
   release_done();
   EXPECT_FALSE(gone);
   disk_.closing = false;
-  turn();
+  step();
   EXPECT_TRUE(gone);
 }
 
@@ -174,7 +174,7 @@ TEST_F(RemoteVolumeTest, ANewerEpochBeforeTheClaimIsLoadedAnew) {
   loaded(Loaded::What::kState, 3);
   give(order(wire::VOLUME_ROLE_OWNER, 6, 11));
   disk_.claiming = false;
-  turn();
+  step();
   EXPECT_EQ(unit_.serving, 0u) << "what was loaded for an older epoch was served";
   loaded(Loaded::What::kState, 4);
   EXPECT_EQ(unit_.serving, 6u);

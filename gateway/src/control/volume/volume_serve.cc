@@ -1,7 +1,7 @@
 // The steps from the lock to serving: reservations, the record, then the unit.
-#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "control/volume/volume.h"
 
 namespace sluice::control {
@@ -15,12 +15,12 @@ Nanos Volume::serve_with(Loaded loaded) {
     begin_claim(loaded.generation, std::move(loaded.state));
     return claim_and_serve();
   }
-  const bool suffices = place_->record_suffices() && record_->reservations_known;
+  const bool suffices = storage_->record_suffices() && record_->reservations_known;
   if (record_->epoch >= order_.epoch() && suffices) {  // static stability (R3)
     log::warning("reservations taken from beside the data",
                  {{"volume", uid_}, {"generation", record_->generation}, {"reason", loaded.why}});
-    begin_claim(record_->generation,
-                lacks(Guard::kRecord) ? lun::ReservationState() : record_->reservations);
+    begin_claim(record_->generation, mutation_disables(Guard::kRecord) ? lun::ReservationState()
+                                                                       : record_->reservations);
     return claim_and_serve();
   }
   return limits::kLoadAgain;
@@ -32,19 +32,19 @@ void Volume::begin_claim(uint64_t generation, lun::ReservationState state) {
   record.epoch = order_.epoch();
   record.order = order_.order();
   record.generation = generation;
-  record.holder = place_->self();
+  record.holder = storage_->self();
   record.reservations = std::move(state);
 }
 
 Nanos Volume::claim_and_serve() {
-  const Result<Place::Claim> claimed = place_->claim(*claim_, Outlasts::kPowerCut);
+  const Result<VolumeStorage::Claim> claimed = storage_->claim(*claim_, Outlasts::kPowerCut);
   if (!claimed) {
     fail(claimed.error());
     return kNever;
   }
-  if (claimed.value() == Place::Claim::kPending) return kNever;
+  if (claimed.value() == VolumeStorage::Claim::kPending) return kNever;
   lun::ReservationState state = claim_->reservations;
-  services_.open_commits(std::move(*claim_), place_);
+  services_.open_commits(std::move(*claim_), storage_);
   claim_.reset();
   phase_ = Phase::kServing;
   serving_epoch_ = order_.epoch();

@@ -54,7 +54,7 @@ TEST_F(VolumeTest, AServedVolumeIsReportedAgainWhenTheHealthOfItsMediumChanges) 
   unit_.medium = {.ready = false, .problem = "the file was deleted while in use"};
   volume_->review_medium();
   EXPECT_EQ(wakes_, before + 1);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
   EXPECT_TRUE(last().medium_not_ready());
   EXPECT_EQ(last().medium_problem(), "the file was deleted while in use");
@@ -62,7 +62,7 @@ TEST_F(VolumeTest, AServedVolumeIsReportedAgainWhenTheHealthOfItsMediumChanges) 
   EXPECT_EQ(wakes_, before + 1) << "an unchanged health is reported twice";
   unit_.medium = {};
   volume_->review_medium();
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(last().medium_not_ready());
   EXPECT_EQ(last().medium_problem(), "");
 }
@@ -102,7 +102,7 @@ TEST_F(VolumeTest, ANewerEpochFencesWhoServes) {
   EXPECT_FALSE(unit_.released);
   unit_.backend.reset();
   unit_.fenced();
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FENCED);
   EXPECT_EQ(last().epoch(), 5u);
   EXPECT_EQ(unit_.role->standing, lun::Standing::kForwarder);
@@ -113,7 +113,7 @@ TEST_F(VolumeTest, ANewerEpochFencesWhoServes) {
 TEST_F(VolumeTest, AnEpochSeenByAPeerFencesToo) {
   own(5, 10);
   volume_->saw_epoch(6);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_TRUE(unit_.fenced);
 }
 
@@ -137,7 +137,7 @@ TEST_F(VolumeTest, WithoutItsReservationsARecordDoesNotStandInForTheControlPlane
   loaded(Loaded::What::kFailed);
   EXPECT_EQ(next_, limits::kLoadAgain);
   EXPECT_EQ(unit_.serving, 0u);
-  volume_->turn(now_);
+  volume_->step(now_);
   loaded(Loaded::What::kState);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
 }
@@ -150,7 +150,7 @@ TEST_F(VolumeTest, AnOlderRecordIsNotEnoughAndTheLoadIsTriedAgain) {
   loaded(Loaded::What::kFailed);
   EXPECT_EQ(next_, limits::kLoadAgain);
   EXPECT_EQ(unit_.serving, 0u);
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_EQ(loads_, 2);
   loaded(Loaded::What::kState);
   EXPECT_EQ(unit_.serving, 5u);
@@ -160,7 +160,7 @@ TEST_F(VolumeTest, AnOlderOrderIsRefused) {
   own(5, 10);
   EXPECT_FALSE(volume_->order(order(wire::VOLUME_ROLE_RELEASING, 5, 9)));
   EXPECT_FALSE(volume_->order(order(wire::VOLUME_ROLE_FORWARDER, 4, 12)));
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(unit_.released);
 }
 
@@ -175,7 +175,7 @@ TEST_F(VolumeTest, AVolumeThatIsNoLongerExportedIsReleasedFirst) {
   own(5, 10);
   bool gone = false;
   volume_->remove([&] { gone = true; });
-  volume_->turn(now_);
+  volume_->step(now_);
   EXPECT_FALSE(gone);
   release_done();
   EXPECT_TRUE(gone);

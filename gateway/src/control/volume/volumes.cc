@@ -11,7 +11,7 @@
 namespace sluice::control {
 namespace {
 
-constexpr uint64_t kNow = 0;  // a turn without delay; it does not invalidate others
+constexpr uint64_t kNow = 0;  // a step without delay; it does not invalidate others
 
 int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -98,7 +98,7 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
     Entry entry;
     entry.pool = volume.pool_uid();
     entry.unit = setup_.units.open(identity.value(), volume);
-    entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.door(entry.unit, self_),
+    entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.control_of(entry.unit, self_),
                                             static_cast<VolumeServices&>(*this),
                                             [this, uid] { wake(uid, 0, kNow); });
     entry.unit->watch_epochs([seen = std::weak_ptr(entry.volume)](uint64_t epoch) {
@@ -122,20 +122,20 @@ void Volumes::remove(const std::string& uid) {
     const auto at = entries_.find(uid);
     if (at != entries_.end()) at->second.leaving = true;
   }
-  if (const auto volume = find(uid)) volume->remove([this, uid] { gone(uid); });
+  if (const auto volume = find(uid)) volume->remove([this, uid] { remove_entry(uid); });
 }
 
 // The process ends. Logged-in hosts see the unit in transition instead of absent: hosts treat an
 // absent LUN as lost on every path.
-void Volumes::let_go(const std::string& uid) {
+void Volumes::retain_entry(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(uid);
   if (at == entries_.end()) return;
-  kept_.push_back(std::move(at->second));
+  retained_.push_back(std::move(at->second));
   entries_.erase(at);
 }
 
-void Volumes::gone(const std::string& uid) {
+void Volumes::remove_entry(const std::string& uid) {
   Entry entry;
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(uid);
@@ -143,8 +143,8 @@ void Volumes::gone(const std::string& uid) {
   at->second.unit->raise_gate(lun::Unit::kRemoved);
   entry = std::move(at->second);
   entries_.erase(at);
-  // The volume calls this from turn(), so it must be destroyed later.
-  setup_.turns.post("gone", [kept = std::move(entry)] {});
+  // The volume calls this from step(), so it must be destroyed later.
+  setup_.executor.post("gone", [removed = std::move(entry)] {});
 }
 
 std::shared_ptr<Volume> Volumes::find(const std::string& uid) const {
@@ -218,7 +218,7 @@ bool Volumes::release_all(Nanos limit) {
     for (const auto& [uid, entry] : entries_) uids.push_back(uid);
   }
   for (const std::string& uid : uids) {
-    if (const auto volume = find(uid)) volume->remove([this, uid] { let_go(uid); });
+    if (const auto volume = find(uid)) volume->remove([this, uid] { retain_entry(uid); });
   }
   const Nanos end = boot_time() + limit;
   for (;;) {
@@ -237,38 +237,38 @@ bool Volumes::release_all(Nanos limit) {
   }
 }
 
-// --- turns
+// --- steps
 
-void Volumes::wake(const std::string& uid, Nanos delay, uint64_t turn) {
-  setup_.turns.post("volume " + uid, [this, uid, turn] { take_turn(uid, turn); }, delay);
+void Volumes::wake(const std::string& uid, Nanos delay, uint64_t step) {
+  setup_.executor.post("volume " + uid, [this, uid, step] { run_step(uid, step); }, delay);
 }
 
-void Volumes::take_turn(const std::string& uid, uint64_t turn) {
+void Volumes::run_step(const std::string& uid, uint64_t step) {
   std::shared_ptr<Volume> volume;
   {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(uid);
-    if (at == entries_.end() || (turn != kNow && turn != at->second.turn)) return;
+    if (at == entries_.end() || (step != kNow && step != at->second.step)) return;
     volume = at->second.volume;
   }
-  const Nanos delay = volume->turn(boot_time());
+  const Nanos delay = volume->step(boot_time());
   uint64_t next = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(uid);
     if (at == entries_.end()) return;
-    next = ++at->second.turn;
+    next = ++at->second.step;
   }
   if (delay != Volume::kNever) wake(uid, delay, next);
 }
 
 // --- VolumeServices
 
-Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume,
-                                              std::function<void()> wake) {
+Result<std::shared_ptr<VolumeStorage>> Volumes::storage_of(const wire::DesiredVolume& volume,
+                                                           std::function<void()> wake) {
   const Result<std::shared_ptr<StoragePool>> where = pool(volume.pool_uid());
   if (!where) return Error{where.error()};
-  return where.value()->place(volume, std::move(wake));
+  return where.value()->storage_of(volume, std::move(wake));
 }
 
 void Volumes::load(const Record& beside, uint64_t epoch, bool settle,
@@ -276,8 +276,8 @@ void Volumes::load(const Record& beside, uint64_t epoch, bool settle,
   setup_.reservations.load_for(beside, epoch, settle, std::move(done));
 }
 
-void Volumes::open_commits(Record record, std::shared_ptr<Place> place) {
-  setup_.reservations.open(std::move(record), std::move(place));
+void Volumes::open_commits(Record record, std::shared_ptr<VolumeStorage> storage) {
+  setup_.reservations.open(std::move(record), std::move(storage));
 }
 
 void Volumes::close_commits(const std::string& volume) { setup_.reservations.close(volume); }

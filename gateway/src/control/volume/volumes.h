@@ -1,4 +1,4 @@
-// All volumes of this gateway and their pools. It creates units and Volumes, calls turn() of each,
+// All volumes of this gateway and their pools. It creates units and Volumes, calls step() of each,
 // and finds a volume by uid.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "control/local/local_pool.h"
 #include "control/volume/reservations.h"
 #include "control/volume/storage_pool.h"
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "control/volume/units.h"
 #include "control/volume/volume.h"
 
@@ -27,7 +27,7 @@ class Volumes final : private VolumeServices {
  public:
   struct Setup {
     Units& units;
-    Turns& turns;
+    StrandExecutor& executor;
     StreamReservations& reservations;
     std::function<void(const wire::VolumeObserved&)> report;
     PoolServices services;
@@ -77,7 +77,7 @@ class Volumes final : private VolumeServices {
     std::shared_ptr<Volume> volume;
     uint64_t epoch = 0;
     bool leaving = false;  // removed, but not released yet
-    uint64_t turn = 0;     // of several delayed turns only the last one counts
+    uint64_t step = 0;     // of several delayed steps only the last one counts
   };
   struct Pool {
     wire::DesiredPool desired;
@@ -87,11 +87,11 @@ class Volumes final : private VolumeServices {
   };
 
   // --- VolumeServices
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
-                                       std::function<void()> wake) override;
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
+                                                    std::function<void()> wake) override;
   void load(const Record& beside, uint64_t epoch, bool settle,
             std::function<void(Loaded)> done) override;
-  void open_commits(Record record, std::shared_ptr<Place> place) override;
+  void open_commits(Record record, std::shared_ptr<VolumeStorage> storage) override;
   void close_commits(const std::string& volume) override;
   void report(const wire::VolumeObserved& observed) override;
 
@@ -100,18 +100,18 @@ class Volumes final : private VolumeServices {
   void tell_nearly_full(const std::string& pool);
   std::vector<std::shared_ptr<Volume>> volumes() const;
   std::shared_ptr<Volume> find(const std::string& uid) const;
-  void wake(const std::string& uid, Nanos delay, uint64_t turn);
-  void take_turn(const std::string& uid, uint64_t turn);
-  void let_go(const std::string& uid);
-  void gone(const std::string& uid);
+  void wake(const std::string& uid, Nanos delay, uint64_t step);
+  void run_step(const std::string& uid, uint64_t step);
+  void retain_entry(const std::string& uid);
+  void remove_entry(const std::string& uid);
 
   const Setup setup_;
   uint16_t self_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
-  std::vector<Entry> kept_;  // destroyed at the end
+  std::vector<Entry> retained_;  // destroyed at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
-  // Changed or removed pools in which a volume still has a place. Their ticks wake waiting volumes.
+  // Changed or removed pools that still have a volume's storage. Their ticks wake waiting volumes.
   std::vector<std::shared_ptr<Pool>> former_;
   std::set<std::string> new_pools_;
 };

@@ -76,13 +76,13 @@ Chap::~Chap() {
 
 Chap::Verdict Chap::refuse(std::string_view why) {
   reason_ = why;
-  turn_ = Turn::kDone;
+  step_ = Step::kDone;
   return Verdict::kRefused;
 }
 
 Chap::Verdict Chap::violation(std::string_view why) {
   reason_ = why;
-  turn_ = Turn::kDone;
+  step_ = Step::kDone;
   return Verdict::kViolation;
 }
 
@@ -98,10 +98,10 @@ Chap::Verdict Chap::step(std::span<const TextPair> pairs, const Random& random,
   }
   bool none = !keys.a && !keys.n && !keys.r && !keys.i && !keys.c;
   if (none) return Verdict::kGoOn;
-  if (turn_ == Turn::kAlgorithm && keys.a && !keys.n && !keys.r && !keys.i && !keys.c) {
+  if (step_ == Step::kAlgorithm && keys.a && !keys.n && !keys.r && !keys.i && !keys.c) {
     return choose_algorithm(keys, random, answers);
   }
-  if (turn_ == Turn::kResponse && !keys.a && keys.n && keys.r && !keys.i == !keys.c) {
+  if (step_ == Step::kResponse && !keys.a && keys.n && keys.r && !keys.i == !keys.c) {
     return check_response(keys, answers);
   }
   return violation("CHAP keys are missing or out of turn");
@@ -129,7 +129,7 @@ Chap::Verdict Chap::choose_algorithm(const Keys& keys, const Random& random, std
   append_pair(answers, "CHAP_A", number_text(algorithm_));
   append_pair(answers, "CHAP_I", std::to_string(identifier_));
   append_pair(answers, "CHAP_C", binary_text(challenge_));
-  turn_ = Turn::kResponse;
+  step_ = Step::kResponse;
   return Verdict::kGoOn;
 }
 
@@ -159,7 +159,7 @@ Chap::Verdict Chap::check_response(const Keys& keys, std::string* answers) {
     answered_ = true;
   }
   user_ = *keys.n;
-  turn_ = Turn::kDone;
+  step_ = Step::kDone;
   for (ChapPair& done : pairs_) wipe(&done);
   return Verdict::kProven;
 }

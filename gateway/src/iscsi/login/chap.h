@@ -59,7 +59,7 @@ class Chap {
   bool mutual() const { return answered_; }
 
  private:
-  enum class Turn : uint8_t { kAlgorithm, kResponse, kDone };
+  enum class Step : uint8_t { kAlgorithm, kResponse, kDone };
   struct Keys;
   Verdict choose_algorithm(const Keys& keys, const Random& random, std::string* answers);
   Verdict check_response(const Keys& keys, std::string* answers);
@@ -69,7 +69,7 @@ class Chap {
 
   std::vector<ChapPair> pairs_;
   const ChapAlgorithm only_ = ChapAlgorithm::kNone;
-  Turn turn_ = Turn::kAlgorithm;
+  Step step_ = Step::kAlgorithm;
   ChapAlgorithm algorithm_ = ChapAlgorithm::kNone;
   uint8_t identifier_ = 0;
   std::vector<uint8_t> challenge_;

@@ -45,7 +45,7 @@ struct Exchange {
     answer.clear();
     return chap.step(parse_text(text).value(), count_up, &answer);
   }
-  Keys heard() const { return keys_of(answer); }
+  Keys answer_keys() const { return keys_of(answer); }
   // Up to the challenge, with MD5.
   void challenged() { ASSERT_EQ(say({"CHAP_A=5"}), Verdict::kGoOn); }
 
@@ -70,10 +70,10 @@ TEST(Chap, AcceptsTheRightResponseInEveryAlgorithm) {
   for (const Vector& v : kVectors) {
     Exchange e;
     ASSERT_EQ(e.say({"CHAP_A=" + number(v.algorithm)}), Verdict::kGoOn);
-    EXPECT_EQ(e.heard(), (Keys{"CHAP_A=" + number(v.algorithm), "CHAP_I=0",
-                               "CHAP_C=" + binary_text(counted(v.challenge))}));
+    EXPECT_EQ(e.answer_keys(), (Keys{"CHAP_A=" + number(v.algorithm), "CHAP_I=0",
+                                     "CHAP_C=" + binary_text(counted(v.challenge))}));
     EXPECT_EQ(e.say({"CHAP_N=user", "CHAP_R=" + std::string(v.response)}), Verdict::kProven);
-    EXPECT_TRUE(e.heard().empty());
+    EXPECT_TRUE(e.answer_keys().empty());
     EXPECT_EQ(e.chap.user(), "user");
     EXPECT_FALSE(e.chap.mutual());
   }
@@ -84,7 +84,7 @@ TEST(Chap, PicksTheFirstSupportedAlgorithmOfTheList) {
            {"7,5", "7"}, {"5,7", "5"}, {"128,8,5", "8"}, {"0x6", "6"}}) {
     Exchange e;
     EXPECT_EQ(e.say({"CHAP_A=" + std::string(list)}), Verdict::kGoOn);
-    EXPECT_EQ(e.heard().front(), "CHAP_A=" + std::string(chosen));
+    EXPECT_EQ(e.answer_keys().front(), "CHAP_A=" + std::string(chosen));
   }
   for (const char* none : {"0", "1,2,3", "255", ","}) {
     EXPECT_EQ(Exchange().say({"CHAP_A=" + std::string(none)}), Verdict::kRefused) << none;
@@ -106,7 +106,7 @@ TEST(Chap, RefusesAWrongSecretAndAWrongNameAlike) {
     Exchange e;
     e.challenged();
     EXPECT_EQ(e.say(attempts[i]), Verdict::kRefused);
-    EXPECT_TRUE(e.heard().empty());
+    EXPECT_TRUE(e.answer_keys().empty());
     reasons[i] = e.chap.reason();
   }
   EXPECT_EQ(reasons[0], reasons[1]);
@@ -161,7 +161,7 @@ TEST(Chap, AnswersTheInitiatorsChallenge) {
   ASSERT_EQ(e.say(proof_and({"CHAP_I=200", "CHAP_C=0x0102030405060708090a0b0c0d0e0f10"})),
             Verdict::kProven);
   EXPECT_TRUE(e.chap.mutual());
-  EXPECT_EQ(e.heard(), (Keys{"CHAP_N=target", "CHAP_R=0x823236f66b569edf6fb49f629d2bf8d5"}));
+  EXPECT_EQ(e.answer_keys(), (Keys{"CHAP_N=target", "CHAP_R=0x823236f66b569edf6fb49f629d2bf8d5"}));
 }
 
 TEST(Chap, MutualIsTheInitiatorsChoice) {
@@ -182,14 +182,14 @@ TEST(Chap, OurOwnChallengeReflectedIsRefused) {
   e.challenged();
   EXPECT_EQ(e.say(proof_and({"CHAP_I=1", "CHAP_C=" + binary_text(counted(16))})),
             Verdict::kRefused);
-  EXPECT_TRUE(e.heard().empty());
+  EXPECT_TRUE(e.answer_keys().empty());
 }
 
 TEST(Chap, OneSecretForBothDirectionsIsRefused) {
   Exchange e({"target", std::string(kSecret)});
   e.challenged();
   EXPECT_EQ(e.say(proof_and({"CHAP_I=1", "CHAP_C=0x0102030405060708"})), Verdict::kRefused);
-  EXPECT_TRUE(e.heard().empty());
+  EXPECT_TRUE(e.answer_keys().empty());
 }
 
 TEST(Chap, AnInitiatorThatFailedGetsNoResponseOfOurs) {
@@ -197,7 +197,7 @@ TEST(Chap, AnInitiatorThatFailedGetsNoResponseOfOurs) {
   e.challenged();
   EXPECT_EQ(e.say({"CHAP_N=user", "CHAP_R=0x00", "CHAP_I=1", "CHAP_C=0x0102030405060708"}),
             Verdict::kRefused);
-  EXPECT_TRUE(e.heard().empty());
+  EXPECT_TRUE(e.answer_keys().empty());
 }
 
 TEST(Chap, TheInitiatorsChallengeIsBounded) {

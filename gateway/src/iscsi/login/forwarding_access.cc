@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/canary.h"
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -75,7 +75,7 @@ const ForwardingAccess::Entry* ForwardingAccess::find(uint16_t number,
 
 bool ForwardingAccess::knows(uint16_t number, const std::string& incarnation) const {
   const std::lock_guard lock(mutex_);
-  return find(number, incarnation) != nullptr || lacks(Guard::kPeer);
+  return find(number, incarnation) != nullptr || mutation_disables(Guard::kPeer);
 }
 
 bool ForwardingAccess::replaced(uint16_t number, const std::string& incarnation) const {
@@ -99,7 +99,7 @@ std::vector<ChapPair> ForwardingAccess::credentials_of(uint16_t number,
                                                        const std::string& incarnation) const {
   const std::lock_guard lock(mutex_);
   std::vector<ChapPair> pairs;
-  if (lacks(Guard::kPeer)) {  // a key of any peer will do
+  if (mutation_disables(Guard::kPeer)) {  // a key of any peer will do
     for (const Entry& entry : peers_) {
       pairs.insert(pairs.end(), entry.accepted.begin(), entry.accepted.end());
     }

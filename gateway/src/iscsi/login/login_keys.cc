@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 #include "iscsi/login/keys.h"
 #include "iscsi/login/login_state.h"
 #include "iscsi/login/names.h"
@@ -108,7 +108,7 @@ bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
   if (!named) return false;
   const bool gateway = setup.forwarding != nullptr;
   if (!gateway) find_access();
-  authenticated = !gateway && (!access.chap.configured() || lacks(Guard::kChap));
+  authenticated = !gateway && (!access.chap.configured() || mutation_disables(Guard::kChap));
   if (authenticated && !enter()) return false;
   if (stage == kOperational && !authenticated) {
     return refuse(LoginStatus::kAuthenticationFailure,
@@ -226,16 +226,16 @@ bool Login::State::has_room() {
 
 // Gateways come in by the forwarding port, hosts by the others.
 bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
-  const auto said = std::find_if(pairs.begin(), pairs.end(),
-                                 [](const TextPair& pair) { return pair.key == kOriginKey; });
+  const auto origin_pair = std::find_if(
+      pairs.begin(), pairs.end(), [](const TextPair& pair) { return pair.key == kOriginKey; });
   if (setup.forwarding == nullptr) {
-    if (said == pairs.end()) return true;
+    if (origin_pair == pairs.end()) return true;
     return refuse(LoginStatus::kInitiatorError, "a gateway came to a portal that is for hosts");
   }
-  if (said == pairs.end()) {
+  if (origin_pair == pairs.end()) {
     return refuse(LoginStatus::kMissingParameter, "only gateways may log in to a forwarding port");
   }
-  Result<Origin> given = parse_origin(said->value);
+  Result<Origin> given = parse_origin(origin_pair->value);
   if (!given) return refuse(LoginStatus::kInitiatorError, given.error());
   const ForwardingAccess::Identity self = setup.forwarding->identity();
   if (self.number == 0 || given->owner != self.number ||
@@ -295,7 +295,7 @@ bool Login::State::choose_method(std::string_view offered) {
     return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
   }
   const bool gateway = setup.forwarding != nullptr;
-  bool required = gateway || (access.chap.configured() && !lacks(Guard::kChap));
+  bool required = gateway || (access.chap.configured() && !mutation_disables(Guard::kChap));
   std::string_view wanted = required ? "CHAP" : "None";
   std::vector<std::string_view> methods = split_list(offered);
   if (std::find(methods.begin(), methods.end(), wanted) == methods.end()) {

@@ -40,7 +40,7 @@ struct Session {
     return ask_text(flags, text_of(keys), ttt);
   }
   // One request, one answer.
-  Keys told(const Keys& keys) {
+  Keys answer_to(const Keys& keys) {
     Answer answer = ask(kFinal, keys);
     EXPECT_EQ(answer.kind, Kind::kRespond);
     EXPECT_EQ(answer.header.flags(), kFinal);
@@ -65,9 +65,9 @@ TEST(TextExchange, AllShowsTheTargetsTheInitiatorMayEnter) {
   for (std::string_view target : {kChapTarget, kMutualTarget, kOpenTarget}) {
     for (const std::string& key : shown(target)) expected.push_back(key);
   }
-  EXPECT_EQ(s.told({"SendTargets=All"}), expected) << "sorted, without the private one";
+  EXPECT_EQ(s.answer_to({"SendTargets=All"}), expected) << "sorted, without the private one";
   s.parameters.initiator_name = "iqn.2026-11.example:other";
-  EXPECT_EQ(s.told({"SendTargets=All"}).size(), expected.size() + 2);
+  EXPECT_EQ(s.answer_to({"SendTargets=All"}).size(), expected.size() + 2);
 }
 
 TEST(TextExchange, TheAnswersHeaderIsWhole) {
@@ -86,20 +86,20 @@ TEST(TextExchange, TheAnswersHeaderIsWhole) {
 
 TEST(TextExchange, ANameShowsThatTargetIfItIsVisible) {
   Session s(true);
-  EXPECT_EQ(s.told({"SendTargets=IQN.2026-11.dev.sluice:OPEN"}), shown(kOpenTarget));
-  EXPECT_TRUE(s.told({"SendTargets=" + std::string(kPrivateTarget)}).empty());
-  EXPECT_TRUE(s.told({"SendTargets=iqn.2026-11.dev.sluice:none"}).empty());
-  EXPECT_EQ(s.told({"SendTargets=nonsense"}), Keys{"SendTargets=Reject"});
-  EXPECT_EQ(s.told({"SendTargets="}), Keys{"SendTargets=Reject"})
+  EXPECT_EQ(s.answer_to({"SendTargets=IQN.2026-11.dev.sluice:OPEN"}), shown(kOpenTarget));
+  EXPECT_TRUE(s.answer_to({"SendTargets=" + std::string(kPrivateTarget)}).empty());
+  EXPECT_TRUE(s.answer_to({"SendTargets=iqn.2026-11.dev.sluice:none"}).empty());
+  EXPECT_EQ(s.answer_to({"SendTargets=nonsense"}), Keys{"SendTargets=Reject"});
+  EXPECT_EQ(s.answer_to({"SendTargets="}), Keys{"SendTargets=Reject"})
       << "a discovery session has no target of its own";
 }
 
 TEST(TextExchange, ANormalSessionSeesItsOwnTargetOnly) {
   Session s(false);
-  EXPECT_EQ(s.told({"SendTargets="}), shown(kOpenTarget));
-  EXPECT_EQ(s.told({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
-  EXPECT_TRUE(s.told({"SendTargets=" + std::string(kChapTarget)}).empty());
-  EXPECT_EQ(s.told({"SendTargets=All"}), Keys{"SendTargets=Reject"});
+  EXPECT_EQ(s.answer_to({"SendTargets="}), shown(kOpenTarget));
+  EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
+  EXPECT_TRUE(s.answer_to({"SendTargets=" + std::string(kChapTarget)}).empty());
+  EXPECT_EQ(s.answer_to({"SendTargets=All"}), Keys{"SendTargets=Reject"});
 }
 
 TEST(TextExchange, EveryPortalIsShownWithItsGroup) {
@@ -110,7 +110,7 @@ TEST(TextExchange, EveryPortalIsShownWithItsGroup) {
                                  {"[::]:3262", 3, 3},
                                  {"[::]:3262", 4, 4}});
   const std::string name = "TargetName=" + std::string(kOpenTarget);
-  EXPECT_EQ(s.told({"SendTargets=" + std::string(kOpenTarget)}),
+  EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}),
             (Keys{name, "TargetAddress=198.51.100.1:3260,1", "TargetAddress=[2001:db8::1]:3261,2",
                   "TargetAddress=192.0.2.1:3262,3", "TargetAddress=192.0.2.1:3262,4"}));
 }
@@ -129,11 +129,11 @@ TEST(SendTargets, WildcardsAreShownAsTheAddressTheInitiatorCameTo) {
 
 TEST(TextExchange, TheSegmentLengthMayBeDeclaredAgain) {
   Session s(false);
-  EXPECT_TRUE(s.told({"MaxRecvDataSegmentLength=65536", "InitiatorAlias=new"}).empty());
+  EXPECT_TRUE(s.answer_to({"MaxRecvDataSegmentLength=65536", "InitiatorAlias=new"}).empty());
   EXPECT_EQ(s.parameters.max_send_data_segment_length, 65536u);
   EXPECT_TRUE(s.parameters.initiator_declared_segment);
   EXPECT_EQ(s.parameters.initiator_alias, "new");
-  EXPECT_TRUE(s.told({"MaxRecvDataSegmentLength=512"}).empty());
+  EXPECT_TRUE(s.answer_to({"MaxRecvDataSegmentLength=512"}).empty());
   EXPECT_EQ(s.parameters.max_send_data_segment_length, 512u);
 }
 
@@ -142,11 +142,11 @@ TEST(TextExchange, WhatTheLoginSettledIsRejected) {
   for (const KeyRule& rule : all_keys()) {
     if ((rule.stages & kInFullFeature) != 0) continue;
     const std::string name(rule.name);
-    EXPECT_EQ(s.told({name + "=1"}), Keys{name + "=Reject"});
+    EXPECT_EQ(s.answer_to({name + "=1"}), Keys{name + "=Reject"});
   }
-  EXPECT_EQ(s.told({"X-a=1"}), Keys{"X-a=NotUnderstood"});
-  EXPECT_EQ(s.told({"TargetAlias=x"}), Keys{"TargetAlias=Reject"});
-  EXPECT_TRUE(s.told({"TargetAddress=NotUnderstood"}).empty());
+  EXPECT_EQ(s.answer_to({"X-a=1"}), Keys{"X-a=NotUnderstood"});
+  EXPECT_EQ(s.answer_to({"TargetAlias=x"}), Keys{"TargetAlias=Reject"});
+  EXPECT_TRUE(s.answer_to({"TargetAddress=NotUnderstood"}).empty());
 }
 
 TEST(TextExchange, ARequestMayComeInPieces) {
@@ -238,7 +238,7 @@ TEST(TextExchange, ARejectedExchangeChangesNothing) {
     EXPECT_EQ(answer.kind, Kind::kReject) << keys.back();
     EXPECT_EQ(answer.reason, pdu::RejectReason::kProtocolError);
     EXPECT_EQ(s.parameters.max_send_data_segment_length, 8192u);
-    EXPECT_EQ(s.told({"SendTargets="}), shown(kOpenTarget)) << "the session goes on";
+    EXPECT_EQ(s.answer_to({"SendTargets="}), shown(kOpenTarget)) << "the session goes on";
   }
 }
 
@@ -262,10 +262,10 @@ TEST(TextExchange, TagsThatBelongToNoExchangeAreRejected) {
 TEST(TextExchange, ANewExchangeEndsTheOneBefore) {
   Session s(true);
   s.ask_text(kMore, "SendTargets=iqn");
-  EXPECT_EQ(s.told({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
+  EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
   s.ask_text(kMore, "SendTargets=iqn");
   s.exchange->reset();
-  EXPECT_EQ(s.told({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
+  EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
 }
 
 TEST(TextExchange, FinalAndContinueExcludeEachOther) {

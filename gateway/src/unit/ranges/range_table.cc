@@ -3,25 +3,25 @@
 namespace sluice::lun {
 
 bool RangeTable::acquire(unsigned reactor, RangeHold& hold, Reactors* reactors) {
-  return lane(reactor).acquire(hold, reactors);
+  return shard(reactor).acquire(hold, reactors);
 }
 
 void RangeTable::release(unsigned reactor, RangeHold& hold, Reactors* reactors) {
-  lane(reactor).release(hold, reactors);
+  shard(reactor).release(hold, reactors);
 }
 
 void RangeTable::cancel(unsigned reactor, RangeHold& hold, Reactors* reactors) {
-  lane(reactor).cancel(hold, reactors);
+  shard(reactor).cancel(hold, reactors);
 }
 
 size_t RangeTable::holding(unsigned reactor) const {
-  const RangeLane* lane = existing(reactor);
-  return lane ? lane->holding() : 0;
+  const RangeShard* shard = existing(reactor);
+  return shard ? shard->holding() : 0;
 }
 
 size_t RangeTable::waiting(unsigned reactor) const {
-  const RangeLane* lane = existing(reactor);
-  return lane ? lane->waiting() : 0;
+  const RangeShard* shard = existing(reactor);
+  return shard ? shard->waiting() : 0;
 }
 
 }  // namespace sluice::lun

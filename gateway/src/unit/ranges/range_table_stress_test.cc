@@ -57,7 +57,7 @@ class Worker {
   };
 
   // Starts holds until one stays. Half of the immediately granted ones are released immediately,
-  // which creates the most contention between two lanes.
+  // which creates the most contention between two shards.
   void next(Slot& slot) {
     while (begun_ < kHolds) {
       ++begun_;

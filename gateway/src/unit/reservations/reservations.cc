@@ -102,20 +102,20 @@ bool Reservations::release6(const NexusId& nexus) {
 
 bool Reservations::begin_change() { return !std::exchange(changing_, true); }
 
-bool Reservations::wait_for_turn(std::function<void()> turn) {
-  if (turns_.size() >= limits::kMaxReservationChanges) return false;
-  turns_.push_back(std::move(turn));
+bool Reservations::enqueue_change(std::function<void()> change) {
+  if (changes_.size() >= limits::kMaxReservationChanges) return false;
+  changes_.push_back(std::move(change));
   return true;
 }
 
 std::function<void()> Reservations::end_change() {
-  if (turns_.empty()) {
+  if (changes_.empty()) {
     changing_ = false;
     return {};
   }
-  std::function<void()> turn = std::move(turns_.front());
-  turns_.pop_front();
-  return turn;
+  std::function<void()> change = std::move(changes_.front());
+  changes_.pop_front();
+  return change;
 }
 
 }  // namespace sluice::lun

@@ -95,9 +95,9 @@ class Reservations {
   // Changes run one at a time, because each depends on the result of the previous one. False: one
   // is in progress.
   bool begin_change();
-  // Queues `turn`; the caller of end_change() calls it when it is its turn. False: the queue is
+  // Queues `change`; the caller of end_change() calls it when it is the first. False: the queue is
   // full.
-  bool wait_for_turn(std::function<void()> turn);
+  bool enqueue_change(std::function<void()> change);
   // Returns the next queued change, which is now in progress; empty: none.
   std::function<void()> end_change();
 
@@ -110,7 +110,7 @@ class Reservations {
   ReservationState state_;
   bool changing_ = false;
   std::shared_ptr<const Doubt> doubt_;
-  std::deque<std::function<void()>> turns_;
+  std::deque<std::function<void()>> changes_;
 };
 
 }  // namespace sluice::lun

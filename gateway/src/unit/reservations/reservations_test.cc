@@ -180,7 +180,7 @@ TEST(Reservations, Reserve6ConflictsWithAnyRegistrationUnlessCompatible) {
   }
 }
 
-// --- turns
+// --- queued changes
 
 TEST(Reservations, ChangesTakeTurnsInOrderAndTheQueueIsBounded) {
   Reservations r;
@@ -188,12 +188,12 @@ TEST(Reservations, ChangesTakeTurnsInOrderAndTheQueueIsBounded) {
   EXPECT_TRUE(r.begin_change());
   EXPECT_FALSE(r.begin_change());
   for (unsigned i = 0; i < limits::kMaxReservationChanges; ++i) {
-    EXPECT_TRUE(r.wait_for_turn([&order, i] { order.push_back(static_cast<int>(i)); }));
+    EXPECT_TRUE(r.enqueue_change([&order, i] { order.push_back(static_cast<int>(i)); }));
   }
-  EXPECT_FALSE(r.wait_for_turn([] {}));
-  while (auto turn = r.end_change()) {
+  EXPECT_FALSE(r.enqueue_change([] {}));
+  while (auto change = r.end_change()) {
     EXPECT_FALSE(r.begin_change());
-    turn();
+    change();
   }
   EXPECT_TRUE(r.begin_change());
   ASSERT_EQ(order.size(), limits::kMaxReservationChanges);

@@ -1,6 +1,6 @@
 // A unit that answers nothing keeps the data of what was written to it: a part of its session's and
 // of its reactor's memory, not all (DESIGN R14, R15).
-#include "simulation/write_memory_fixture.h"
+#include "simulation/write_buffer_quota_fixture.h"
 #include "unit/statistics.h"
 #include "unit/unit.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using pdu::Opcode;
 
-TEST_F(WriteMemory, AUnitThatAnswersNothingLeavesOthersOfTheReactorMemory) {
+TEST_F(WriteBufferQuotaTest, AUnitThatAnswersNothingLeavesOthersOfTheReactorMemory) {
   constexpr unsigned kHosts = 8;
   constexpr unsigned kWrites = 24;  // 768 MiB in all
   gateway_.disk(kHung).hold(true);
@@ -25,14 +25,14 @@ TEST_F(WriteMemory, AUnitThatAnswersNothingLeavesOthersOfTheReactorMemory) {
   }
   EXPECT_TRUE(writes(log_in(), kLive));
 
-  let_go();
+  release_disk();
   for (unsigned i = 0; i < kHosts; ++i) {
     EXPECT_EQ(writers_[i]->good, kWrites) << "host " << i << ": all that waited went on";
   }
   EXPECT_EQ(pool().in_use(), 0u);
 }
 
-TEST_F(WriteMemory, ALunThatAnswersNothingLeavesOthersOfItsSessionMemory) {
+TEST_F(WriteBufferQuotaTest, ALunThatAnswersNothingLeavesOthersOfItsSessionMemory) {
   Writer& w = log_in();
   gateway_.disk(kHung).hold(true);
   for (unsigned n = 0; n < 24; ++n) w.start(kHung, kBytes);
@@ -40,7 +40,7 @@ TEST_F(WriteMemory, ALunThatAnswersNothingLeavesOthersOfItsSessionMemory) {
   EXPECT_TRUE(writes(w, kLive));
 }
 
-TEST_F(WriteMemory, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRestIsTaskSetFull) {
+TEST_F(WriteBufferQuotaTest, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRestIsTaskSetFull) {
   constexpr unsigned kHosts = 16;
   constexpr unsigned kWrites = 64;  // 256 MiB in all
   gateway_.disk(kHung).hold(true);
@@ -58,7 +58,7 @@ TEST_F(WriteMemory, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRestIsTaskSet
   EXPECT_EQ(gateway_.unit(kHung)->statistics().snapshot().failures[size_t(lun::Failure::kBusy)],
             full);
 
-  let_go();
+  release_disk();
   unsigned good = 0;
   for (const auto& w : writers_) {
     w->look();
@@ -69,7 +69,7 @@ TEST_F(WriteMemory, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRestIsTaskSet
   EXPECT_EQ(pool().in_use(), 0u);
 }
 
-TEST_F(WriteMemory, IsAllGivenBackByWhoeverLeaves) {
+TEST_F(WriteBufferQuotaTest, IsAllGivenBackByWhoeverLeaves) {
   const auto granted = [&] {  // to a host that is alone, before it sends anything
     Writer& w = log_in();
     gateway_.disk(kHung).hold(true);
@@ -86,18 +86,18 @@ TEST_F(WriteMemory, IsAllGivenBackByWhoeverLeaves) {
     for (unsigned n = 0; n < 24 * round; ++n) w.answer();
     w.host.connection().hang_up();
   }
-  let_go();
+  release_disk();
   EXPECT_EQ(pool().in_use(), 0u);
   EXPECT_EQ(granted(), first);
 }
 
-TEST_F(WriteMemory, ReadsLeaveWhatWasPromisedToWritesThatSendNothingYet) {
+TEST_F(WriteBufferQuotaTest, ReadsLeaveTheBytesReservedForWritesThatSendNothingYet) {
   grow(kLive);
-  const size_t promised = promise();
-  EXPECT_GT(promised, pool().budget() / 3);
+  const size_t reserved = reserve_by_write();
+  EXPECT_GT(reserved, pool().budget() / 3);
   read(7, false);
-  EXPECT_GE(pool().available(), promised + pool().budget() / limits::kReceiveReserve / 2);
-  EXPECT_LT(pool().available(), promised + kLarge + kLarge) << "but they do run";
+  EXPECT_GE(pool().available(), reserved + pool().budget() / limits::kReceiveReserve / 2);
+  EXPECT_LT(pool().available(), reserved + kLarge + kLarge) << "but they do run";
 
   answer_all();
   for (unsigned i = 0; i < 3; ++i) {
@@ -107,11 +107,11 @@ TEST_F(WriteMemory, ReadsLeaveWhatWasPromisedToWritesThatSendNothingYet) {
   EXPECT_EQ(gateway_.shard().write_quota.free(), pool().available());
 }
 
-TEST_F(WriteMemory, APromiseEndsWithItsTask) {
+TEST_F(WriteBufferQuotaTest, AReservationEndsWithItsTask) {
   grow(kLive);
   const auto free = [&] { return gateway_.shard().write_quota.free(); };
   for (unsigned round = 0; round < 6; ++round) {
-    EXPECT_GT(promise(), pool().budget() / 3);
+    EXPECT_GT(reserve_by_write(), pool().budget() / 3);
     read(3, true);
     EXPECT_EQ(gateway_.disk(kLive).waiting(), 1u) << "the others find no memory";
     for (unsigned i = 0; i < 3; ++i) {

@@ -1,15 +1,16 @@
 // Safety mutations: a gateway that lacks one of DESIGN §3's rules, so that tests/robustness can
-// show that it detects the violation. They exist only in builds of the preset `canary`. In all
-// others lacks() is false at compile time and costs nothing.
+// show that it detects the violation. They exist only in builds of the preset `mutation`. In all
+// others mutation_disables() is false at compile time and costs nothing.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice {
 
-// The rules that can be disabled, each with its name in the environment variable SLUICE_CANARY.
-// Pairs of R6's limits that back each other up are also disabled together: r6-late-delivery
-// (kClose, kAge), r6-hung-reactor (kStall, kWatchdog), r6-orphans (kToken, kLinger).
+// The rules that can be disabled, each with its name in the environment variable
+// SLUICE_SAFETY_MUTATION. Pairs of R6's limits that back each other up are also disabled together:
+// r6-late-delivery (kClose, kAge), r6-hung-reactor (kStall, kWatchdog), r6-orphans (kToken,
+// kLinger).
 enum class Guard : uint8_t {
   kNone,
   kOneOwner,   // r1-two-owners: a gateway that should forward opens the volume and serves it
@@ -34,14 +35,14 @@ enum class Guard : uint8_t {
   kMarker,    // any-pool: a directory without a marker is marked although a marker is known
 };
 
-#ifdef SLUICE_CANARIES
+#ifdef SLUICE_SAFETY_MUTATIONS
 // Whether this process was started without that rule.
-bool lacks(Guard guard);
-// Returns the value of SLUICE_CANARY; ends the process if it is not one of these names.
-const char* canary();
+bool mutation_disables(Guard guard);
+// Returns the value of SLUICE_SAFETY_MUTATION; ends the process if it is not one of these names.
+const char* safety_mutation();
 #else
-constexpr bool lacks(Guard) { return false; }
-constexpr const char* canary() { return ""; }
+constexpr bool mutation_disables(Guard) { return false; }
+constexpr const char* safety_mutation() { return ""; }
 #endif
 
 }  // namespace sluice

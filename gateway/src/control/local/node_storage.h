@@ -1,4 +1,4 @@
-// The common part of places on a node's own disks: the record in the pool's `.sluice` directory,
+// The common part of storages on a node's own disks: the record in the pool's `.sluice` directory,
 // and taking the lock from another gateway of the node.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace sluice::control {
 
-class NodePlace : public Place {
+class NodeStorage : public VolumeStorage {
  public:
   Result<std::optional<Record>> record() override { return record_.read(); }
   Result<Claim> claim(const Record& record, Outlasts outlasts) override {
@@ -32,7 +32,7 @@ class NodePlace : public Place {
 
  protected:
   // `home` has the records.
-  NodePlace(std::shared_ptr<LocalPool> home, std::string volume)
+  NodeStorage(std::shared_ptr<LocalPool> home, std::string volume)
       : home_(std::move(home)),
         volume_(std::move(volume)),
         record_(home_->records(), volume_, home_->path() + "/.sluice/" + volume_ + ".volume") {}

@@ -1,4 +1,4 @@
-#include "commands/reservations/reservation_turns.h"
+#include "commands/reservations/reservation_queue.h"
 
 #include <mutex>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace sluice::lun {
 namespace {
 
-// A queue entry; its command may end before its turn.
+// A queue entry; its command may end before it is the first.
 struct Waiter {
   Command* command = nullptr;
 };
@@ -21,7 +21,7 @@ struct Waiting {
 void on_end(Unit&, Command& command) { command.scratch_as<Waiting>().waiter->command = nullptr; }
 
 void wait(Command& command, Waiter& waiter) {
-  command.stage = Command::Stage::kWaitingForTurn;
+  command.stage = Command::Stage::kWaitingForChange;
   command.start_scratch<Waiting>().waiter = &waiter;
   command.cleanup = on_end;
 }
@@ -56,15 +56,15 @@ bool in_doubt(Unit& unit) {
   return unit.reservations().doubtful();
 }
 
-// This command has its turn; unit and command are alive as long as the waiter has the command.
-void begin_turn(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>& waiter,
+// This command is the first; unit and command are alive as long as the waiter has the command.
+void run_change(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>& waiter,
                 const ReactorContext& context, Handler go) {
-  if (!waiter->command) return pass_turn(*unit);
+  if (!waiter->command) return begin_next_change(*unit);
   if (!in_doubt(*unit)) return go(*unit, *stop_waiting(*waiter));
   settle(unit, context, [unit, waiter, go](bool certain) {
     Command* const command = stop_waiting(*waiter);
     if (certain && command) return go(*unit, *command);
-    pass_turn(*unit);
+    begin_next_change(*unit);
     // DESIGN R3: not committed, because no commit was attempted.
     if (command) finish_status(*command, scsi::Status::kBusy);
   });
@@ -72,7 +72,7 @@ void begin_turn(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>
 
 }  // namespace
 
-void pass_turn(Unit& unit) {
+void begin_next_change(Unit& unit) {
   std::function<void()> next;
   {
     const std::lock_guard lock(unit.mutex());
@@ -81,26 +81,26 @@ void pass_turn(Unit& unit) {
   if (next) next();
 }
 
-void take_turn(Unit& unit, Command& command, Handler go) {
+void queue_change(Unit& unit, Command& command, Handler go) {
   const std::shared_ptr<Unit> shared = command.itl->shared_unit();
   const ReactorContext context = command.nexus->reactor_context();
   auto waiter = std::make_shared<Waiter>(&command);
   bool mine = false;
   bool listed = false;
-  // Before it is in the queue, because its turn may come on another thread immediately.
+  // Before it is in the queue, because its change may begin on another thread immediately.
   wait(command, *waiter);
   {
     const std::lock_guard lock(unit.mutex());
     mine = unit.reservations().begin_change();
     if (!mine) {
-      listed = unit.reservations().wait_for_turn([shared, waiter, context, go] {
+      listed = unit.reservations().enqueue_change([shared, waiter, context, go] {
         context.reactors->post(context.reactor, [shared, waiter, context, go] {
-          begin_turn(shared, waiter, context, go);
+          run_change(shared, waiter, context, go);
         });
       });
     }
   }
-  if (mine) return begin_turn(shared, waiter, context, go);
+  if (mine) return run_change(shared, waiter, context, go);
   if (!listed) finish_status(*stop_waiting(*waiter), scsi::Status::kBusy);
 }
 
@@ -111,7 +111,7 @@ void hold_in_doubt(const std::shared_ptr<Unit>& unit, const ReactorContext& cont
     unit->reservations().set_doubt(
         std::make_shared<const Reservations::Doubt>(std::move(decision), by));
   }
-  settle(unit, context, [unit](bool) { pass_turn(*unit); });
+  settle(unit, context, [unit](bool) { begin_next_change(*unit); });
 }
 
 }  // namespace sluice::lun

@@ -15,12 +15,12 @@
 
 namespace sluice::control {
 
-class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlace> {
+class RbdStorage final : public VolumeStorage, public std::enable_shared_from_this<RbdStorage> {
  public:
-  RbdPlace(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
-           std::function<void()> wake);
+  RbdStorage(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
+             std::function<void()> wake);
 
-  // --- Place
+  // --- VolumeStorage
   Opened open(const wire::DesiredVolume& volume) override;
   Result<std::optional<Record>> record() override;
   Result<Claim> claim(const Record& record, Outlasts outlasts) override;
@@ -33,14 +33,14 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   // Another gateway may have owned the volume meanwhile.
   bool record_suffices() const override { return false; }
   std::string lost() const override;
-  void let_go() override;
-  bool at_rest() const override;
+  void begin_close() override;
+  bool is_closed() const override;
 
   // --- called by the pool
   void wake();
   // Null: not open.
   std::shared_ptr<rbd::ServedImage> image() const;
-  bool leaving() const;  // let_go() was called, and the image is not closed yet
+  bool leaving() const;  // begin_close() was called, and the image is not closed yet
   // The pool's client is blocklisted.
   void fence(const rbd::RadosClient& client);
 
@@ -54,7 +54,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   Result<void> open_image(const std::shared_ptr<rbd::Pool>& pool,
                           const wire::DesiredVolume& volume);
   void closed();
-  bool at_rest_locked() const;
+  bool is_closed_locked() const;
   void image_lost(bool blocklisted);
   // Runs `write` on a worker after earlier writes. False: too many writes are queued.
   bool post_write(std::function<void(RecordObject&)> write);
@@ -67,7 +67,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
 
   mutable std::mutex mutex_;
   Nanos waits_since_ = 0;  // since when it waits for a recorded client
-  bool let_go_ = false;
+  bool closing_ = false;
   bool opening_ = false;
   std::optional<Opening> opened_;             // until open() returns it
   std::shared_ptr<rbd::ServedImage> image_;   // until it is closed

@@ -1,4 +1,4 @@
-#include "control/local/device_place.h"
+#include "control/local/device_storage.h"
 
 #include <fcntl.h>
 
@@ -49,7 +49,7 @@ bool is_held(const std::string& path) {
   return !probe.valid() && errno == EBUSY;
 }
 
-Place::Opened open_exclusively(const backend::Spec& spec) {
+VolumeStorage::Opened open_exclusively(const backend::Spec& spec) {
   std::string problem;
   // Twice: the lock may have been released between the attempt and the query.
   for (int tries = 0; tries < 2; ++tries) {
@@ -63,13 +63,13 @@ Place::Opened open_exclusively(const backend::Spec& spec) {
 
 }  // namespace
 
-DevicePlace::DevicePlace(std::shared_ptr<LocalPool> home, Where where, std::string volume,
-                         std::string location)
-    : NodePlace(std::move(home), std::move(volume)),
+DeviceStorage::DeviceStorage(std::shared_ptr<LocalPool> home, Where where, std::string volume,
+                             std::string location)
+    : NodeStorage(std::move(home), std::move(volume)),
       where_(std::move(where)),
       location_(std::move(location)) {}
 
-Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
+VolumeStorage::Opened DeviceStorage::open(const wire::DesiredVolume& volume) {
   if (device_.empty() || !label_of(device_, location_)) {
     Result<std::string> found = find_device(where_.devices, location_);
     if (!found) return {.problem = found.error()};
@@ -99,8 +99,8 @@ Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
   return opened;
 }
 
-Result<Place::Claim> DevicePlace::claim(const Record& record, Outlasts outlasts) {
-  Result<Claim> claimed = NodePlace::claim(record, outlasts);
+Result<VolumeStorage::Claim> DeviceStorage::claim(const Record& record, Outlasts outlasts) {
+  Result<Claim> claimed = NodeStorage::claim(record, outlasts);
   if (!claimed || records_are_here_ || outlasts != Outlasts::kPowerCut) return claimed;
   const Result<FileDescriptor> device = open_device(device_, O_RDWR);
   if (!device) return Error{device.error()};

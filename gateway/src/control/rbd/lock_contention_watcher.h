@@ -15,10 +15,11 @@
 
 namespace sluice::control {
 
-class Wanted {
+class LockContentionWatcher {
  public:
-  explicit Wanted(const rbd::Image& image) : image_(image), thread_([this] { work(); }) {}
-  ~Wanted() {
+  explicit LockContentionWatcher(const rbd::Image& image)
+      : image_(image), thread_([this] { work(); }) {}
+  ~LockContentionWatcher() {
     {
       const std::lock_guard lock(mutex_);
       ended_ = true;
@@ -26,10 +27,10 @@ class Wanted {
     changed_.notify_all();
     thread_.join();
   }
-  Wanted(const Wanted&) = delete;
-  Wanted& operator=(const Wanted&) = delete;
+  LockContentionWatcher(const LockContentionWatcher&) = delete;
+  LockContentionWatcher& operator=(const LockContentionWatcher&) = delete;
 
-  bool elsewhere() const { return elsewhere_; }
+  bool is_contended() const { return contended_; }
 
  private:
   // Frequent enough for a client that waits for the lock: it waits limits::kImageHandover.
@@ -40,7 +41,7 @@ class Wanted {
     std::unique_lock lock(mutex_);
     while (!ended_) {
       lock.unlock();
-      look();
+      check_watchers();
       lock.lock();
       changed_.wait_for(lock, std::chrono::nanoseconds(kEvery), [this] { return ended_; });
     }
@@ -48,18 +49,18 @@ class Wanted {
 
   // A watcher that was present at the beginning may be a dead client that has not timed out in Ceph
   // yet.
-  void look() {
+  void check_watchers() {
     const Result<std::vector<std::string>> watchers = image_.watchers();
     if (!watchers) return;
     std::set<std::string> now(watchers.value().begin(), watchers.value().end());
     for (const std::string& client : now) {
-      if (before_ && !before_->contains(client)) elsewhere_ = true;
+      if (before_ && !before_->contains(client)) contended_ = true;
     }
     before_ = std::move(now);
   }
 
   const rbd::Image& image_;
-  std::atomic<bool> elsewhere_ = false;
+  std::atomic<bool> contended_ = false;
   std::optional<std::set<std::string>> before_;  // used by the thread only
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -20,10 +20,10 @@
 
 namespace sluice::backend {
 
-class Place {
+class ScratchDirectory {
  public:
   // `parent` must exist; skip_reason() says why it is unusable.
-  explicit Place(const std::string& parent) {
+  explicit ScratchDirectory(const std::string& parent) {
     std::string name = parent + "/sluice-backend-XXXXXX";
     if (const char* made = mkdtemp(name.data())) {
       directory_ = made;
@@ -31,9 +31,9 @@ class Place {
       skip_reason_ = "can't make a directory in " + parent + ": " + std::strerror(errno);
     }
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() {
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory() {
     std::error_code ignored;
     if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
   }

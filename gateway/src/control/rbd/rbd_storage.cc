@@ -1,4 +1,4 @@
-#include "control_rbd/rbd_place.h"
+#include "control_rbd/rbd_storage.h"
 
 #include <utility>
 
@@ -15,18 +15,18 @@ constexpr const char* kTooMuch = "too much waits for Ceph already; try again";
 
 }  // namespace
 
-RbdPlace::RbdPlace(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
-                   std::function<void()> wake)
+RbdStorage::RbdStorage(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
+                       std::function<void()> wake)
     : pool_(std::move(pool)),
       volume_(volume.uid()),
       location_(volume.location()),
       wake_(std::move(wake)) {}
 
-void RbdPlace::wake() { pool_->outlet().run(wake_); }
+void RbdStorage::wake() { pool_->callbacks().run(wake_); }
 
 // --- opening
 
-Place::Opened RbdPlace::open(const wire::DesiredVolume& volume) {
+VolumeStorage::Opened RbdStorage::open(const wire::DesiredVolume& volume) {
   const std::lock_guard lock(mutex_);
   if (opening_) return {.pending = true};
   if (opened_ && opened_->problem.empty()) {
@@ -57,13 +57,14 @@ Place::Opened RbdPlace::open(const wire::DesiredVolume& volume) {
   return {.pending = true};
 }
 
-void RbdPlace::open_now(const std::shared_ptr<rbd::Pool>& pool, const wire::DesiredVolume& volume) {
+void RbdStorage::open_now(const std::shared_ptr<rbd::Pool>& pool,
+                          const wire::DesiredVolume& volume) {
   const Result<void> done = open_image(pool, volume);
   std::shared_ptr<rbd::ServedImage> unwanted;
   {
     const std::lock_guard lock(mutex_);
     opened_ = Opening{volume.order(), done ? std::string() : done.error()};
-    if (let_go_ || !done) unwanted = image_;
+    if (closing_ || !done) unwanted = image_;
   }
   if (unwanted) {
     unwanted->begin_closing();
@@ -76,14 +77,14 @@ void RbdPlace::open_now(const std::shared_ptr<rbd::Pool>& pool, const wire::Desi
   wake();
 }
 
-Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
-                                  const wire::DesiredVolume& volume) {
+Result<void> RbdStorage::open_image(const std::shared_ptr<rbd::Pool>& pool,
+                                    const wire::DesiredVolume& volume) {
   backend::Spec spec;
   spec.kind = "rbd";
   spec.path = pool_->name() + '/' + location_;
   spec.size = static_cast<uint64_t>(volume.size_bytes());
   spec.block_size = static_cast<uint32_t>(volume.block_size());
-  spec.comes_back = false;
+  spec.reopen_after_fence = false;
   rbd::ServedImage::Given given;
   const Result<RbdPool::Storage> storage = pool_->identify(pool->client());
   if (!storage) return Error{storage.error()};
@@ -127,18 +128,18 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   return {};
 }
 
-Result<std::optional<Record>> RbdPlace::record() {
+Result<std::optional<Record>> RbdStorage::record() {
   const std::lock_guard lock(mutex_);
   return record_;
 }
 
-Result<void> RbdPlace::kill(const Record& /*record*/) {
+Result<void> RbdStorage::kill(const Record& /*record*/) {
   return Error{"an image's holder is fenced by the control plane, not killed"};
 }
 
 // --- losing, closing
 
-void RbdPlace::image_lost(bool blocklisted) {
+void RbdStorage::image_lost(bool blocklisted) {
   std::shared_ptr<rbd::RadosClient> client;
   {
     const std::lock_guard lock(mutex_);
@@ -156,12 +157,12 @@ void RbdPlace::image_lost(bool blocklisted) {
   wake();
 }
 
-std::string RbdPlace::lost() const {
+std::string RbdStorage::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
 }
 
-void RbdPlace::fence(const rbd::RadosClient& client) {
+void RbdStorage::fence(const rbd::RadosClient& client) {
   std::shared_ptr<rbd::ServedImage> image;
   {
     const std::lock_guard lock(mutex_);
@@ -170,12 +171,12 @@ void RbdPlace::fence(const rbd::RadosClient& client) {
   if (image) image->fence(true);
 }
 
-std::shared_ptr<rbd::ServedImage> RbdPlace::image() const {
+std::shared_ptr<rbd::ServedImage> RbdStorage::image() const {
   const std::lock_guard lock(mutex_);
   return image_;
 }
 
-void RbdPlace::closed() {
+void RbdStorage::closed() {
   {
     const std::lock_guard lock(mutex_);
     image_.reset();
@@ -184,10 +185,10 @@ void RbdPlace::closed() {
   wake();
 }
 
-void RbdPlace::let_go() {
+void RbdStorage::begin_close() {
   {
     const std::lock_guard lock(mutex_);
-    let_go_ = true;
+    closing_ = true;
     // Opened, but never fetched: a backend closes it as it goes.
     if (!opening_ && opened_ && opened_->problem.empty()) {
       const rbd::RbdBackend unwanted(image_);
@@ -197,22 +198,22 @@ void RbdPlace::let_go() {
   pool_->stop_uses(location_);  // those that begin later see that it is leaving
 }
 
-bool RbdPlace::leaving() const {
+bool RbdStorage::leaving() const {
   const std::lock_guard lock(mutex_);
-  return let_go_ && !at_rest_locked();
+  return closing_ && !is_closed_locked();
 }
 
-bool RbdPlace::at_rest() const {
+bool RbdStorage::is_closed() const {
   if (pool_->is_used(location_)) return false;
   const std::lock_guard lock(mutex_);
-  return at_rest_locked();
+  return is_closed_locked();
 }
 
-bool RbdPlace::at_rest_locked() const { return !opening_ && !image_ && !writing_ && !growing_; }
+bool RbdStorage::is_closed_locked() const { return !opening_ && !image_ && !writing_ && !growing_; }
 
 // --- growing
 
-Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
+Result<VolumeStorage::Growth> RbdStorage::grow(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (growing_) return Growth::kPending;
   const std::optional<Result<void>> grown = std::exchange(grown_, std::nullopt);
@@ -237,7 +238,7 @@ Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
 
 // --- the record
 
-Result<Place::Claim> RbdPlace::claim(const Record& record, Outlasts outlasts) {
+Result<VolumeStorage::Claim> RbdStorage::claim(const Record& record, Outlasts outlasts) {
   // Whom to ask for the lock the image says itself.
   if (outlasts == Outlasts::kProcess) return Claim::kDone;
   {
@@ -264,15 +265,15 @@ Result<Place::Claim> RbdPlace::claim(const Record& record, Outlasts outlasts) {
   return Claim::kPending;
 }
 
-void RbdPlace::update(const Record& record, std::function<void(Result<void>)> done) {
+void RbdStorage::update(const Record& record, std::function<void(Result<void>)> done) {
   const bool posted = post_write([self = shared_from_this(), record, done](RecordObject& object) {
     Result<void> updated = object.update(record);
-    self->pool_->outlet().run([&] { done(std::move(updated)); });
+    self->pool_->callbacks().run([&] { done(std::move(updated)); });
   });
   if (!posted) done(Error{kTooMuch});
 }
 
-bool RbdPlace::post_write(std::function<void(RecordObject&)> write) {
+bool RbdStorage::post_write(std::function<void(RecordObject&)> write) {
   const std::lock_guard lock(mutex_);
   if (!object_ || writes_.size() >= limits::kMaxImageUpdates) return false;
   writes_.push_back(std::move(write));
@@ -284,7 +285,7 @@ bool RbdPlace::post_write(std::function<void(RecordObject&)> write) {
   return writing_;
 }
 
-void RbdPlace::write_next() {
+void RbdStorage::write_next() {
   for (;;) {
     std::function<void(RecordObject&)> write;
     {

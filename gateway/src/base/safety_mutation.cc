@@ -1,6 +1,6 @@
-#include "base/canary.h"
+#include "base/safety_mutation.h"
 
-#ifdef SLUICE_CANARIES
+#ifdef SLUICE_SAFETY_MUTATIONS
 
 #include <array>
 #include <cstdio>
@@ -10,13 +10,13 @@
 namespace sluice {
 namespace {
 
-struct Canary {
+struct Mutation {
   std::string_view name;
-  Guard lacks;
+  Guard disables;
   Guard also = Guard::kNone;
 };
 
-constexpr std::array<Canary, 22> kCanaries = {{
+constexpr std::array<Mutation, 22> kMutations = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -41,27 +41,27 @@ constexpr std::array<Canary, 22> kCanaries = {{
     {"any-pool", Guard::kMarker},
 }};
 
-Canary named(std::string_view text) {
+Mutation find_mutation(std::string_view text) {
   if (text.empty()) return {text, Guard::kNone};
-  for (const Canary& canary : kCanaries) {
-    if (canary.name == text) return canary;
+  for (const Mutation& mutation : kMutations) {
+    if (mutation.name == text) return mutation;
   }
-  std::fprintf(stderr, "SLUICE_CANARY: no canary has this name\n");
+  std::fprintf(stderr, "SLUICE_SAFETY_MUTATION: no safety mutation has this name\n");
   std::exit(2);
 }
 
 }  // namespace
 
-const char* canary() {
-  const char* text = std::getenv("SLUICE_CANARY");
+const char* safety_mutation() {
+  const char* text = std::getenv("SLUICE_SAFETY_MUTATION");
   if (text == nullptr) return "";
-  named(text);
+  find_mutation(text);
   return text;
 }
 
-bool lacks(Guard guard) {
-  static const Canary self = named(canary());
-  return guard == self.lacks || guard == self.also;
+bool mutation_disables(Guard guard) {
+  static const Mutation self = find_mutation(safety_mutation());
+  return guard == self.disables || guard == self.also;
 }
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // Where a volume's data is, and how to take it from the gateway that has it (DESIGN R2). Calls to
 // another machine (Ceph images) do not block here: they return "pending", and later call the `wake`
-// that was passed when the place was created.
+// that was passed when the storage was created.
 //
-// Threads: the volume's lane, one task at a time; update() on any thread.
+// Threads: the volume's strand, one task at a time; update() on any thread.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace sluice::control {
 
-class Place {
+class VolumeStorage {
  public:
   struct Opened {
     std::unique_ptr<backend::Backend> backend = nullptr;  // null: not opened
@@ -30,7 +30,7 @@ class Place {
   enum class Claim : uint8_t { kDone, kPending };
   enum class Growth : uint8_t { kDone, kPending };
 
-  virtual ~Place() = default;
+  virtual ~VolumeStorage() = default;
   // Opens the data and takes its lock: on the file description that does the I/O, or on the image.
   virtual Opened open(const wire::DesiredVolume& volume) = 0;
   // The record found beside the data. It may be called with or without the lock.
@@ -55,11 +55,11 @@ class Place {
   // Why the opened data is permanently lost (R4); empty: it is not. Changes are announced by
   // `wake`.
   virtual std::string lost() const { return {}; }
-  // The volume no longer uses the place: it closes what it still opens.
-  virtual void let_go() {}
+  // The volume no longer uses the storage: it closes what it still opens.
+  virtual void begin_close() {}
   // Whether nothing is open or being opened. If not, `wake` announces the change. Only then is the
   // lock available to others.
-  virtual bool at_rest() const { return true; }
+  virtual bool is_closed() const { return true; }
 };
 
 }  // namespace sluice::control

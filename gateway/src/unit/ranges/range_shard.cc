@@ -1,4 +1,4 @@
-#include "unit/ranges/range_lane.h"
+#include "unit/ranges/range_shard.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,20 +25,20 @@ constexpr uint64_t kNoTicket = 0;
 
 }  // namespace
 
-RangeLanes::RangeLanes(unsigned reactors, unsigned coarse_shift)
-    : coarse_shift_(coarse_shift), lanes_(reactors ? reactors : 1) {}
+RangeShards::RangeShards(unsigned reactors, unsigned coarse_shift)
+    : coarse_shift_(coarse_shift), shards_(reactors ? reactors : 1) {}
 
-RangeLanes::~RangeLanes() {
-  for (auto& lane : lanes_) delete lane.load(std::memory_order_relaxed);
+RangeShards::~RangeShards() {
+  for (auto& shard : shards_) delete shard.load(std::memory_order_relaxed);
 }
 
-RangeLane& RangeLanes::make_lane(unsigned reactor) {
-  auto* lane = new RangeLane(*this, reactor);
-  lanes_[reactor].store(lane, std::memory_order_release);
-  return *lane;
+RangeShard& RangeShards::make_shard(unsigned reactor) {
+  auto* shard = new RangeShard(*this, reactor);
+  shards_[reactor].store(shard, std::memory_order_release);
+  return *shard;
 }
 
-RangeLane::Chunk::Chunk() {
+RangeShard::Chunk::Chunk() {
   coarse_first.fill(INT32_MAX);
   coarse_last.fill(-1);
   for (unsigned i = 0; i < kChunkSlots; ++i) {
@@ -48,24 +48,24 @@ RangeLane::Chunk::Chunk() {
   }
 }
 
-RangeLane::~RangeLane() {
+RangeShard::~RangeShard() {
   for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
 }
 
-void RangeLane::List::append(RangeHold& hold) {
+void RangeShard::List::append(RangeHold& hold) {
   hold.previous = tail;
   hold.next = nullptr;
   (tail ? tail->next : head) = &hold;
   tail = &hold;
 }
 
-void RangeLane::List::remove(RangeHold& hold) {
+void RangeShard::List::remove(RangeHold& hold) {
   (hold.previous ? hold.previous->next : head) = hold.next;
   (hold.next ? hold.next->previous : tail) = hold.previous;
   hold.previous = hold.next = nullptr;
 }
 
-bool RangeLane::acquire(RangeHold& hold, Reactors* reactors) {
+bool RangeShard::acquire(RangeHold& hold, Reactors* reactors) {
   hold.granted = false;
   if (waiting_.head) {
     if (RangeHold* blocker = waiting_obstacle(hold, nullptr)) {
@@ -77,7 +77,7 @@ bool RangeLane::acquire(RangeHold& hold, Reactors* reactors) {
 }
 
 // The common part of the first attempt and retries; `hold` is in no list.
-bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
+bool RangeShard::try_grant(RangeHold& hold, Reactors* reactors) {
   if (RangeHold* blocker = own_obstacle(hold)) {
     wait(hold, blocker);
     return false;
@@ -86,7 +86,7 @@ bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
     wait(hold, nullptr);
     return false;
   }
-  if (shared_with_others() && !grant_among_lanes(hold, reactors)) return false;
+  if (shared_with_others() && !grant_among_shards(hold, reactors)) return false;
   hold.state = RangeHold::State::kGranted;
   hold.granted = true;
   return true;
@@ -94,12 +94,12 @@ bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
 
 // Monotonic in `block`, so overlapping ranges also overlap in coarse units. Very large blocks share
 // one unit.
-int32_t RangeLane::coarse(uint64_t block) const {
+int32_t RangeShard::coarse(uint64_t block) const {
   return static_cast<int32_t>(std::min<uint64_t>(block >> all_.coarse_shift_, INT32_MAX));
 }
 
 // Usually nothing overlaps; this finds that out without a branch per slot.
-bool RangeLane::may_overlap(const Chunk& chunk, const RangeHold& hold) const {
+bool RangeShard::may_overlap(const Chunk& chunk, const RangeHold& hold) const {
   using Four = int32_t __attribute__((vector_size(16)));
   const int32_t first = coarse(hold.first);
   const int32_t last = coarse(hold.last);
@@ -115,7 +115,7 @@ bool RangeLane::may_overlap(const Chunk& chunk, const RangeHold& hold) const {
   return (hit[0] | hit[1] | hit[2] | hit[3]) != 0;
 }
 
-RangeHold* RangeLane::obstacle_in(const Chunk& chunk, const RangeHold& hold) const {
+RangeHold* RangeShard::obstacle_in(const Chunk& chunk, const RangeHold& hold) const {
   const uint64_t used = get(chunk.used);
   uint64_t candidates = hold.exclusive ? used : used & get(chunk.exclusive);
   if (!candidates || !may_overlap(chunk, hold)) return nullptr;
@@ -126,7 +126,7 @@ RangeHold* RangeLane::obstacle_in(const Chunk& chunk, const RangeHold& hold) con
   return nullptr;
 }
 
-RangeHold* RangeLane::own_obstacle(const RangeHold& hold) const {
+RangeHold* RangeShard::own_obstacle(const RangeHold& hold) const {
   if (!holding_) return nullptr;
   for (unsigned c = 0; c < chunks_used_; ++c) {
     if (RangeHold* other = obstacle_in(*chunks_[c].load(std::memory_order_relaxed), hold)) {
@@ -137,14 +137,14 @@ RangeHold* RangeLane::own_obstacle(const RangeHold& hold) const {
 }
 
 // The first waiting hold, before `until`, that overlaps.
-RangeHold* RangeLane::waiting_obstacle(const RangeHold& hold, const RangeHold* until) const {
+RangeHold* RangeShard::waiting_obstacle(const RangeHold& hold, const RangeHold* until) const {
   for (RangeHold* w = waiting_.head; w && w != until; w = w->next) {
     if (overlap(*w, hold)) return w;
   }
   return nullptr;
 }
 
-bool RangeLane::take_slot(RangeHold& hold) {
+bool RangeShard::take_slot(RangeHold& hold) {
   for (unsigned c = 0; c < kChunks; ++c) {
     Chunk* chunk = chunks_[c].load(std::memory_order_relaxed);
     if (!chunk) {
@@ -174,7 +174,7 @@ bool RangeLane::take_slot(RangeHold& hold) {
   return false;
 }
 
-void RangeLane::leave_slot(RangeHold& hold, Reactors* reactors) {
+void RangeShard::leave_slot(RangeHold& hold, Reactors* reactors) {
   Chunk& chunk = *chunks_[hold.slot / kChunkSlots].load(std::memory_order_relaxed);
   const unsigned i = hold.slot % kChunkSlots;
   const uint64_t bit = uint64_t{1} << i;
@@ -193,14 +193,14 @@ void RangeLane::leave_slot(RangeHold& hold, Reactors* reactors) {
   if (shared_with_others()) wake_others(reactors);
 }
 
-void RangeLane::wait(RangeHold& hold, RangeHold* blocker) {
+void RangeShard::wait(RangeHold& hold, RangeHold* blocker) {
   hold.state = RangeHold::State::kWaiting;
   hold.blocker = blocker;
   waiting_.append(hold);
   ++waiting_count_;
 }
 
-void RangeLane::release(RangeHold& hold, Reactors* reactors) {
+void RangeShard::release(RangeHold& hold, Reactors* reactors) {
   if (hold.state == RangeHold::State::kReady) ready_.remove(hold);
   hold.state = RangeHold::State::kIdle;
   hold.granted = false;
@@ -209,7 +209,7 @@ void RangeLane::release(RangeHold& hold, Reactors* reactors) {
   if (ready_.head) run_ready();
 }
 
-void RangeLane::cancel(RangeHold& hold, Reactors* reactors) {
+void RangeShard::cancel(RangeHold& hold, Reactors* reactors) {
   switch (hold.state) {
     case RangeHold::State::kIdle:
       return;
@@ -233,7 +233,7 @@ void RangeLane::cancel(RangeHold& hold, Reactors* reactors) {
 }
 
 // `gone` is no obstacle any more; its slot, if any, is free.
-void RangeLane::retry_waiting(const RangeHold* gone, Reactors* reactors) {
+void RangeShard::retry_waiting(const RangeHold* gone, Reactors* reactors) {
   RangeHold* next = nullptr;
   for (RangeHold* w = waiting_.head; w; w = next) {
     next = w->next;
@@ -252,7 +252,7 @@ void RangeLane::retry_waiting(const RangeHold* gone, Reactors* reactors) {
     }
     waiting_.remove(*w);
     --waiting_count_;
-    if (shared_with_others() && !grant_among_lanes(*w, reactors)) continue;
+    if (shared_with_others() && !grant_among_shards(*w, reactors)) continue;
     w->state = RangeHold::State::kReady;
     w->granted = true;
     ready_.append(*w);
@@ -261,7 +261,7 @@ void RangeLane::retry_waiting(const RangeHold* gone, Reactors* reactors) {
 
 // Only the outermost caller calls on_grant. Otherwise a chain of commands, each waiting for the
 // previous one's block, would nest as deeply as it is long.
-void RangeLane::run_ready() {
+void RangeShard::run_ready() {
   if (running_ready_) return;
   running_ready_ = true;
   while (RangeHold* hold = ready_.head) {
@@ -272,19 +272,19 @@ void RangeLane::run_ready() {
   running_ready_ = false;
 }
 
-// --- between lanes; range_lane.h proves that it is safe
+// --- between shards; range_shard.h proves that it is safe
 
-void RangeLane::set_word(RangeHold& hold, SlotState state) {
+void RangeShard::set_word(RangeHold& hold, SlotState state) {
   Chunk& chunk = *chunks_[hold.slot / kChunkSlots].load(std::memory_order_relaxed);
   const uint64_t word = state | (hold.exclusive ? kExclusiveBit : 0) | hold.ticket << kTicketShift;
   chunk.word[hold.slot % kChunkSlots].store(word, std::memory_order_release);
 }
 
 // `hold` was published as fresh. True: granted; false: ticketed.
-bool RangeLane::grant_among_lanes(RangeHold& hold, Reactors* reactors) {
+bool RangeShard::grant_among_shards(RangeHold& hold, Reactors* reactors) {
   hold.ticket = kNoTicket;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!lanes_that_stop(hold, kNoTicket)) {
+  if (!shards_that_stop(hold, kNoTicket)) {
     set_word(hold, kGranted);
     return true;
   }
@@ -299,13 +299,13 @@ bool RangeLane::grant_among_lanes(RangeHold& hold, Reactors* reactors) {
   return false;
 }
 
-// Checks whether a ticketed hold can be granted. False: every lane that blocks it will wake this
+// Checks whether a ticketed hold can be granted. False: every shard that blocks it will wake this
 // one.
-bool RangeLane::settle(RangeHold& hold) {
+bool RangeShard::settle(RangeHold& hold) {
   uint64_t told = 0;
   for (;;) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const uint64_t stopped_by = lanes_that_stop(hold, hold.ticket);
+    const uint64_t stopped_by = shards_that_stop(hold, hold.ticket);
     if (!stopped_by) {
       set_word(hold, kGranted);
       return true;
@@ -315,14 +315,14 @@ bool RangeLane::settle(RangeHold& hold) {
     told |= untold;
     for (; untold; untold &= untold - 1) {
       const auto i = static_cast<unsigned>(__builtin_ctzll(untold));
-      RangeLane* other = all_.lanes_[i].load(std::memory_order_acquire);
+      RangeShard* other = all_.shards_[i].load(std::memory_order_acquire);
       other->waiters_.fetch_or(uint64_t{1} << index_, std::memory_order_seq_cst);
     }
   }
 }
 
-// Whether this other lane has a slot that blocks `hold`. kNoTicket: any overlapping slot does.
-bool RangeLane::stops(const RangeHold& hold, uint64_t ticket) const {
+// Whether this other shard has a slot that blocks `hold`. kNoTicket: any overlapping slot does.
+bool RangeShard::stops(const RangeHold& hold, uint64_t ticket) const {
   const uint64_t counts = counts_.load(std::memory_order_acquire);
   if (hold.exclusive ? counts == 0 : counts >> 32 == 0) return false;
   for (const auto& pointer : chunks_) {
@@ -346,27 +346,27 @@ bool RangeLane::stops(const RangeHold& hold, uint64_t ticket) const {
   return false;
 }
 
-uint64_t RangeLane::lanes_that_stop(const RangeHold& hold, uint64_t ticket) const {
+uint64_t RangeShard::shards_that_stop(const RangeHold& hold, uint64_t ticket) const {
   uint64_t mask = 0;
   for (unsigned i = 0; i < all_.count(); ++i) {
     if (i == index_) continue;
-    const RangeLane* other = all_.lanes_[i].load(std::memory_order_acquire);
+    const RangeShard* other = all_.shards_[i].load(std::memory_order_acquire);
     if (other && other->stops(hold, ticket)) mask |= uint64_t{1} << i;
   }
   return mask;
 }
 
-void RangeLane::wake_others(Reactors* reactors) {
+void RangeShard::wake_others(Reactors* reactors) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!waiters_.load(std::memory_order_relaxed)) return;
   uint64_t mask = waiters_.exchange(0, std::memory_order_seq_cst);
   for (; mask; mask &= mask - 1) {
     const auto i = static_cast<unsigned>(__builtin_ctzll(mask));
-    reactors->post(i, [all = all_.shared_from_this(), i] { all->lane(i).examine(); });
+    reactors->post(i, [all = all_.shared_from_this(), i] { all->shard(i).examine(); });
   }
 }
 
-void RangeLane::examine() {
+void RangeShard::examine() {
   RangeHold* next = nullptr;
   for (RangeHold* hold = ticketed_.head; hold; hold = next) {
     next = hold->next;

@@ -1,10 +1,10 @@
-#include "control/pool_looks.h"
+#include "control/pool_prober.h"
 
 #include <utility>
 
 namespace sluice::control {
 
-void PoolLooks::look(const std::vector<std::string>& uids) {
+void PoolProber::probe(const std::vector<std::string>& uids) {
   for (const std::string& uid : uids) {
     {
       const std::lock_guard lock(mutex_);
@@ -16,9 +16,9 @@ void PoolLooks::look(const std::vector<std::string>& uids) {
   }
 }
 
-void PoolLooks::begin(const std::string& uid) {
-  turns_.post("look at " + uid, [this, uid] {
-    look_now(uid);
+void PoolProber::begin(const std::string& uid) {
+  executor_.post("probe " + uid, [this, uid] {
+    probe_now(uid);
     {
       const std::lock_guard lock(mutex_);
       if (!std::exchange(under_way_[uid], false)) {
@@ -30,13 +30,13 @@ void PoolLooks::begin(const std::string& uid) {
   });
 }
 
-void PoolLooks::look_now(const std::string& uid) {
+void PoolProber::probe_now(const std::string& uid) {
   const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
-  if (pool) return pool.value()->look_at(uid, tell_);
+  if (pool) return pool.value()->observe(uid, report_);
   wire::PoolObserved observed;
   observed.set_uid(uid);
   observed.set_problem(pool.error());
-  tell_(observed);
+  report_(observed);
 }
 
 }  // namespace sluice::control

@@ -1,4 +1,4 @@
-#include "control/job_desk.h"
+#include "control/job_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,11 +13,11 @@ namespace {
 // limit for pausing a volume's commands for a snapshot
 constexpr Nanos kPausePatience = 5 * kSecond;
 
-std::string lane_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
+std::string strand_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
 
 }  // namespace
 
-void JobDesk::take(const wire::Job& job) {
+void JobRunner::submit(const wire::Job& job) {
   std::optional<wire::JobResult> lost;
   {
     const std::lock_guard lock(mutex_);
@@ -39,37 +39,37 @@ void JobDesk::take(const wire::Job& job) {
       jobs_[job.id()].attempt = job.attempt();
     }
   }
-  if (lost) return setup_.tell(*lost);
+  if (lost) return setup_.report(*lost);
   post(job);
 }
 
-void JobDesk::post(const wire::Job& job) {
-  setup_.turns.post(lane_of(job), [this, job] { begin(job); });
+void JobRunner::post(const wire::Job& job) {
+  setup_.executor.post(strand_of(job), [this, job] { begin(job); });
 }
 
-void JobDesk::begin(const wire::Job& job) {
+void JobRunner::begin(const wire::Job& job) {
   const Result<std::shared_ptr<StoragePool>> pool = setup_.volumes.pool(job.pool_uid());
   if (!pool) return done(job, {.problem = pool.error()});
   const JobServices services{
       .between = [this](const std::string& volume,
                         const std::function<void(bool)>& task) { return between(volume, task); },
-      .progress = [this, job](uint32_t permille) { tell_progress(job, permille); },
-      .again = [this, lane = lane_of(job)](
-                   std::function<void()> task) { setup_.turns.post(lane, std::move(task)); }};
+      .progress = [this, job](uint32_t permille) { report_progress(job, permille); },
+      .again = [this, strand = strand_of(job)](
+                   std::function<void()> task) { setup_.executor.post(strand, std::move(task)); }};
   pool.value()->run_job(job, services,
                         [this, job](const JobOutcome& outcome) { done(job, outcome); });
 }
 
 // At most 999: done() reports the end.
-void JobDesk::tell_progress(const wire::Job& job, uint32_t permille) {
+void JobRunner::report_progress(const wire::Job& job, uint32_t permille) {
   wire::JobResult result;
   result.set_id(job.id());
   result.set_attempt(job.attempt());
   result.set_done_permille(std::min<uint32_t>(permille, 999));
-  setup_.tell(result);
+  setup_.report(result);
 }
 
-void JobDesk::done(const wire::Job& job, const JobOutcome& outcome) {
+void JobRunner::done(const wire::Job& job, const JobOutcome& outcome) {
   log::info("job", {{"id", job.id()}, {"problem", outcome.problem}});
   wire::JobResult result;
   result.set_id(job.id());
@@ -87,28 +87,28 @@ void JobDesk::done(const wire::Job& job, const JobOutcome& outcome) {
       jobs_[job.id()] = {.attempt = next->attempt(), .next = std::nullopt};
     } else {
       jobs_.erase(job.id());
-      keep_locked(job, result);
+      remember_locked(job, result);
     }
   }
   // The result of the replaced attempt is not reported. A control plane without attempt numbers
   // would treat it as the result of the next attempt.
   if (next) return post(*next);
-  setup_.tell(result);
+  setup_.report(result);
 }
 
 // Results that expire are not remembered: blocklist entries time out, and lists of images become
 // outdated. Without an attempt number the next request may be another attempt.
-void JobDesk::keep_locked(const wire::Job& job, const wire::JobResult& result) {
+void JobRunner::remember_locked(const wire::Job& job, const wire::JobResult& result) {
   std::erase_if(ended_, [&](const wire::JobResult& other) { return other.id() == job.id(); });
   if (job.attempt() == 0 || job.has_fence_clients() || job.has_list_images()) return;
   if (ended_.size() >= limits::kMaxJobs) ended_.pop_front();
   ended_.push_back(result);
 }
 
-Result<void> JobDesk::between(const std::string& volume,
-                              const std::function<void(bool served)>& task) {
+Result<void> JobRunner::between(const std::string& volume,
+                                const std::function<void(bool served)>& task) {
   const std::shared_ptr<lun::Unit> unit = setup_.volumes.unit(volume);
-  const bool served = unit && (unit->gate() & lun::Unit::kElsewhere) == 0;
+  const bool served = unit && (unit->gate() & lun::Unit::kNotOwner) == 0;
   // Pausing the commands of this gateway does not pause those of the owner.
   if (unit && !served && unit->role().standing != lun::Standing::kUnavailable) {
     return Error{"another gateway owns the volume; its owner takes the snapshot"};

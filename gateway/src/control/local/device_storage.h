@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "control/local/device_label.h"
-#include "control/local/node_place.h"
+#include "control/local/node_storage.h"
 
 namespace sluice::control {
 
-class DevicePlace final : public NodePlace {
+class DeviceStorage final : public NodeStorage {
  public:
   struct Where {
     std::vector<std::string> devices;  // of the pool
     std::string records;               // id of the directory `home`
   };
-  DevicePlace(std::shared_ptr<LocalPool> home, Where where, std::string volume,
-              std::string location);
+  DeviceStorage(std::shared_ptr<LocalPool> home, Where where, std::string volume,
+                std::string location);
 
   Opened open(const wire::DesiredVolume& volume) override;
   // A durable claim also marks the device: from now on the record in this directory counts.

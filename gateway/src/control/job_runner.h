@@ -18,22 +18,22 @@
 #include <string>
 
 #include "base/reactors.h"
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 #include "control/volume/volumes.h"
 
 namespace sluice::control {
 
-class JobDesk {
+class JobRunner {
  public:
   struct Setup {
     Volumes& volumes;
-    Turns& turns;
+    StrandExecutor& executor;
     Reactors& reactors;
-    std::function<void(const wire::JobResult&)> tell;
+    std::function<void(const wire::JobResult&)> report;
   };
-  explicit JobDesk(Setup setup) : setup_(std::move(setup)) {}
+  explicit JobRunner(Setup setup) : setup_(std::move(setup)) {}
 
-  void take(const wire::Job& job);
+  void submit(const wire::Job& job);
 
  private:
   struct UnderWay {
@@ -42,9 +42,9 @@ class JobDesk {
   };
   void post(const wire::Job& job);
   void begin(const wire::Job& job);
-  void tell_progress(const wire::Job& job, uint32_t permille);
+  void report_progress(const wire::Job& job, uint32_t permille);
   void done(const wire::Job& job, const JobOutcome& outcome);
-  void keep_locked(const wire::Job& job, const wire::JobResult& result);
+  void remember_locked(const wire::Job& job, const wire::JobResult& result);
   Result<void> between(const std::string& volume, const std::function<void(bool served)>& task);
 
   const Setup setup_;

@@ -63,7 +63,7 @@ struct Writer {
   }
 };
 
-class WriteMemory : public testing::Test {
+class WriteBufferQuotaTest : public testing::Test {
  protected:
   Writer& log_in(bool immediate = false) {
     const auto n = static_cast<uint8_t>(writers_.size() + 1);
@@ -88,7 +88,7 @@ class WriteMemory : public testing::Test {
                .status == 0;
   }
   // The hung unit completes all waiting requests, and later ones immediately.
-  void let_go() {
+  void release_disk() {
     gateway_.disk(kHung).hold(false);
     gateway_.disk(kHung).release_all();
     gateway_.run();
@@ -108,7 +108,7 @@ class WriteMemory : public testing::Test {
     }
   }
   // Three sessions are admitted to write to one unit, and send nothing yet.
-  size_t promise() {
+  size_t reserve_by_write() {
     for (unsigned i = 0; i < 3; ++i) {
       Writer& w = log_in();
       for (unsigned n = 0; n < 8; ++n) w.start(kHung, kBytes);

@@ -1,5 +1,5 @@
-// A few threads for work that may wait for disks or other processes. Tasks of one lane (a volume, a
-// pool) run one after the other; tasks of different lanes run in parallel. A volume that hangs
+// A few threads for work that may wait for disks or other processes. Tasks of one strand (a volume,
+// a pool) run one after the other; tasks of different strands run in parallel. A volume that hangs
 // delays only itself, until all threads hang.
 #pragma once
 
@@ -12,17 +12,17 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "control/volume/turn_queue.h"
+#include "control/volume/strand_queue.h"
 
 namespace sluice::control {
 
-class Turns {
+class StrandExecutor {
  public:
-  explicit Turns(unsigned threads);
-  ~Turns() { stop(); }
+  explicit StrandExecutor(unsigned threads);
+  ~StrandExecutor() { stop(); }
 
-  // Runs `task` after the lane's earlier tasks and after `delay`. After stop() the task is dropped.
-  void post(const std::string& lane, std::function<void()> task, Nanos delay = 0);
+  // Runs `task` after the strand's earlier tasks and after `delay`. After stop() it is dropped.
+  void post(const std::string& strand, std::function<void()> task, Nanos delay = 0);
   // Waits for running tasks and drops the others.
   void stop();
 
@@ -39,7 +39,7 @@ class Turns {
   Worker* wake_locked();
 
   std::mutex mutex_;
-  TurnQueue queue_;
+  StrandQueue queue_;
   bool stopping_ = false;
   std::vector<Worker> workers_;
 };

@@ -1,4 +1,4 @@
-#include "control/volume/turn_queue.h"
+#include "control/volume/strand_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 namespace sluice::control {
 namespace {
 
-using Thread = TurnQueue::Thread;
+using Thread = StrandQueue::Thread;
 
-class TurnQueueTest : public testing::Test {
+class StrandQueueTest : public testing::Test {
  protected:
-  void post(const std::string& lane, Nanos due = 0, Nanos now = 0) {
-    queue_.post(lane, [] {}, due, now);
+  void post(const std::string& strand, Nanos due = 0, Nanos now = 0) {
+    queue_.post(strand, [] {}, due, now);
   }
   // All threads wait, the highest number last.
   void all_wait(size_t threads) {
@@ -24,47 +24,47 @@ class TurnQueueTest : public testing::Test {
     }
   }
 
-  TurnQueue queue_;
+  StrandQueue queue_;
 };
 
-TEST_F(TurnQueueTest, OneThreadIsWokenHoweverMuchComesBeforeItLooks) {
+TEST_F(StrandQueueTest, OneThreadIsWokenForManyPosts) {
   all_wait(4);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{3});
-  for (const char* lane : {"b", "c", "d"}) {
-    post(lane);
+  for (const char* strand : {"b", "c", "d"}) {
+    post(strand);
     EXPECT_FALSE(queue_.wake());
   }
 }
 
-TEST_F(TurnQueueTest, WhoGoesToRunATaskHasAnotherWokenOnlyWhereMoreIsReady) {
+TEST_F(StrandQueueTest, AThreadThatStartsATaskWakesAnotherOnlyIfMoreTasksAreReady) {
   all_wait(3);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{2});
   post("b");
-  EXPECT_EQ(queue_.next(2, 0).lane, "a");
+  EXPECT_EQ(queue_.next(2, 0).strand, "a");
   EXPECT_EQ(queue_.wake(), Thread{1});
-  EXPECT_EQ(queue_.next(1, 0).lane, "b");
+  EXPECT_EQ(queue_.next(1, 0).strand, "b");
   EXPECT_FALSE(queue_.wake());
 }
 
-TEST_F(TurnQueueTest, WhoHasEndedItsTaskGoesOnWithWhatIsThereAndNobodyIsWoken) {
+TEST_F(StrandQueueTest, AThreadThatEndsATaskTakesTheNextAndWakesNoOther) {
   all_wait(2);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{1});
   EXPECT_TRUE(queue_.next(1, 0).task);
   for (int i = 0; i < 100; ++i) {
-    post("a");  // the lane runs: none of its tasks is ready
+    post("a");  // the strand runs: none of its tasks is ready
     EXPECT_FALSE(queue_.wake());
   }
   for (int i = 0; i < 100; ++i) {
     queue_.ended("a");
-    EXPECT_EQ(queue_.next(1, 0).lane, "a");
+    EXPECT_EQ(queue_.next(1, 0).strand, "a");
     EXPECT_FALSE(queue_.wake());
   }
 }
 
-TEST_F(TurnQueueTest, OneKeepsTheClockAndTheOthersWaitForNoTime) {
+TEST_F(StrandQueueTest, OneIdleThreadIsTheClockKeeperAndTheOthersWaitWithoutATimeout) {
   post("a", 10);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -73,21 +73,21 @@ TEST_F(TurnQueueTest, OneKeepsTheClockAndTheOthersWaitForNoTime) {
   EXPECT_FALSE(queue_.wake()) << "later than what is waited for";
 }
 
-TEST_F(TurnQueueTest, WhoKeptTheClockAndRunsATaskLeavesItToAnotherWhereSomethingIsDueLater) {
+TEST_F(StrandQueueTest, AClockKeeperThatStartsATaskIsReplacedIfADelayedTaskExists) {
   post("a", 10);
   post("b", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   EXPECT_FALSE(queue_.next(1, 0).until);
-  EXPECT_EQ(queue_.next(0, 10).lane, "a");
+  EXPECT_EQ(queue_.next(0, 10).strand, "a");
   EXPECT_EQ(queue_.wake(), Thread{1});
   EXPECT_EQ(queue_.next(1, 10).until, 20);
   queue_.ended("a");
   EXPECT_FALSE(queue_.next(0, 11).until);
-  EXPECT_EQ(queue_.next(1, 20).lane, "b");
+  EXPECT_EQ(queue_.next(1, 20).strand, "b");
   EXPECT_FALSE(queue_.wake()) << "nothing is due later";
 }
 
-TEST_F(TurnQueueTest, WhoKeepsTheClockHearsOfWhatIsDueBefore) {
+TEST_F(StrandQueueTest, TheClockKeeperIsWokenForAnEarlierTask) {
   post("a", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 20);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -96,7 +96,7 @@ TEST_F(TurnQueueTest, WhoKeepsTheClockHearsOfWhatIsDueBefore) {
   EXPECT_EQ(queue_.next(0, 1).until, 10);
 }
 
-TEST_F(TurnQueueTest, WhoLooksAnywayKeepsTheClockForWhatIsDueBefore) {
+TEST_F(StrandQueueTest, AThreadThatCallsNextBecomesTheClockKeeperForAnEarlierTask) {
   post("a", 20);
   EXPECT_EQ(queue_.next(0, 0).until, 20);
   EXPECT_FALSE(queue_.next(1, 0).until);
@@ -104,25 +104,25 @@ TEST_F(TurnQueueTest, WhoLooksAnywayKeepsTheClockForWhatIsDueBefore) {
   EXPECT_EQ(queue_.wake(), Thread{1});
   post("c", 10);
   EXPECT_FALSE(queue_.wake()) << "one is on its way";
-  EXPECT_EQ(queue_.next(1, 0).lane, "b");
+  EXPECT_EQ(queue_.next(1, 0).strand, "b");
   EXPECT_EQ(queue_.wake(), Thread{0}) << "it waits for too long";
   queue_.ended("b");
   EXPECT_EQ(queue_.next(1, 1).until, 10);
   EXPECT_FALSE(queue_.next(0, 1).until);
 }
 
-TEST_F(TurnQueueTest, TheLastOneThatWaitsTakesWorkAndLeavesTheClock) {
+TEST_F(StrandQueueTest, TheOnlyIdleThreadTakesWorkAndStopsBeingTheClockKeeper) {
   post("a", 10);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   post("b");
   EXPECT_EQ(queue_.wake(), Thread{0});
-  EXPECT_EQ(queue_.next(0, 0).lane, "b");
+  EXPECT_EQ(queue_.next(0, 0).strand, "b");
   EXPECT_FALSE(queue_.wake()) << "there is nobody else";
   queue_.ended("b");
   EXPECT_EQ(queue_.next(0, 1).until, 10);
 }
 
-TEST_F(TurnQueueTest, NothingOvertakesWhatWasDueBefore) {
+TEST_F(StrandQueueTest, NoTaskOvertakesAnEarlierDueTask) {
   int ran = 0;
   queue_.post("a", [&] { ran = ran * 10 + 1; }, 10, 0);
   queue_.post("a", [&] { ran = ran * 10 + 2; }, 11, 11);
@@ -163,7 +163,7 @@ class Schedule {
   struct State {
     What what = What::kLooks;
     std::optional<Nanos> until = {};
-    std::string lane = {};
+    std::string strand = {};
   };
   static constexpr size_t kThreads = 4;
   static constexpr size_t kLanes = 6;
@@ -194,18 +194,18 @@ class Schedule {
     const Thread thread = able[random_() % able.size()];
     State& state = threads_[thread];
     if (state.what == What::kRuns) {
-      running_.erase(std::find(running_.begin(), running_.end(), state.lane));
-      queue_.ended(state.lane);
+      running_.erase(std::find(running_.begin(), running_.end(), state.strand));
+      queue_.ended(state.strand);
     }
-    TurnQueue::Next next = queue_.next(thread, now_);
+    StrandQueue::Next next = queue_.next(thread, now_);
     if (!next.task) {
       state = {What::kWaits, next.until, {}};
       return true;
     }
     next.task();
-    if (std::count(running_.begin(), running_.end(), next.lane) != 0) one_at_a_time_ = false;
-    running_.push_back(next.lane);
-    state = {What::kRuns, {}, next.lane};
+    if (std::count(running_.begin(), running_.end(), next.strand) != 0) one_at_a_time_ = false;
+    running_.push_back(next.strand);
+    state = {What::kRuns, {}, next.strand};
     wake();
     return true;
   }
@@ -220,7 +220,7 @@ class Schedule {
   }
 
   std::mt19937 random_;
-  TurnQueue queue_;
+  StrandQueue queue_;
   Nanos now_ = 0;
   std::array<State, kThreads> threads_;
   std::vector<std::string> running_;
@@ -229,7 +229,7 @@ class Schedule {
   bool one_at_a_time_ = true;
 };
 
-TEST(TurnQueueSchedules, NoWakeIsLostInAnyOrderOfWhatHappens) {
+TEST(StrandQueueSchedules, NoWakeUpIsLostInAnyInterleaving) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     Schedule schedule(seed);
     for (int i = 0; i < 200; ++i) schedule.step();

@@ -1,4 +1,4 @@
-#include "control/volume/turns.h"
+#include "control/volume/strand_executor.h"
 
 #include <chrono>
 #include <ctime>
@@ -12,25 +12,25 @@ Nanos boot_time() {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-Turns::Turns(unsigned threads) : workers_(threads) {
+StrandExecutor::StrandExecutor(unsigned threads) : workers_(threads) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].thread = std::thread([this, i] { work(i); });
   }
 }
 
-void Turns::post(const std::string& lane, std::function<void()> task, Nanos delay) {
+void StrandExecutor::post(const std::string& strand, std::function<void()> task, Nanos delay) {
   Worker* woken = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
     const Nanos now = boot_time();
-    queue_.post(lane, std::move(task), now + delay, now);
+    queue_.post(strand, std::move(task), now + delay, now);
     woken = wake_locked();
   }
   if (woken != nullptr) woken->wake.notify_one();
 }
 
-void Turns::stop() {
+void StrandExecutor::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -43,14 +43,15 @@ void Turns::stop() {
   queue_.clear();
 }
 
-Turns::Worker* Turns::wake_locked() {
-  const std::optional<TurnQueue::Thread> woken = queue_.wake();
+StrandExecutor::Worker* StrandExecutor::wake_locked() {
+  const std::optional<StrandQueue::Thread> woken = queue_.wake();
   if (!woken) return nullptr;
   workers_[*woken].woken = true;
   return &workers_[*woken];
 }
 
-void Turns::wait(Worker& self, std::optional<Nanos> until, std::unique_lock<std::mutex>& lock) {
+void StrandExecutor::wait(Worker& self, std::optional<Nanos> until,
+                          std::unique_lock<std::mutex>& lock) {
   const auto called = [&] { return self.woken || stopping_; };
   if (until) {
     self.wake.wait_for(lock, std::chrono::nanoseconds(*until - boot_time()), called);
@@ -60,10 +61,10 @@ void Turns::wait(Worker& self, std::optional<Nanos> until, std::unique_lock<std:
   self.woken = false;
 }
 
-void Turns::work(size_t self) {
+void StrandExecutor::work(size_t self) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    TurnQueue::Next next = queue_.next(self, boot_time());
+    StrandQueue::Next next = queue_.next(self, boot_time());
     if (!next.task) {
       wait(workers_[self], next.until, lock);
       continue;
@@ -74,7 +75,7 @@ void Turns::work(size_t self) {
     next.task();
     next.task = nullptr;  // destroying its captures may take long, so it happens without the mutex
     lock.lock();
-    queue_.ended(next.lane);
+    queue_.ended(next.strand);
   }
 }
 

@@ -1,28 +1,28 @@
-#include "control/volume/turn_queue.h"
+#include "control/volume/strand_queue.h"
 
 namespace sluice::control {
 
-void TurnQueue::post(const std::string& lane, Task task, Nanos due, Nanos now) {
+void StrandQueue::post(const std::string& strand, Task task, Nanos due, Nanos now) {
   if (due > now) {
-    delayed_.emplace(due, std::pair{lane, std::move(task)});
+    delayed_.emplace(due, std::pair{strand, std::move(task)});
     return;
   }
   release_due(now);  // an immediate task must not overtake delayed ones that are due
-  put(lane, std::move(task));
+  put(strand, std::move(task));
 }
 
-TurnQueue::Next TurnQueue::next(Thread thread, Nanos now) {
+StrandQueue::Next StrandQueue::next(Thread thread, Nanos now) {
   if (woken_ == thread) woken_.reset();
   waits_no_more(thread);
   release_due(now);
   if (!ready_.empty()) {
     Next next;
-    next.lane = std::move(ready_.front());
+    next.strand = std::move(ready_.front());
     ready_.pop_front();
-    Lane& lane = lanes_[next.lane];
-    next.task = std::move(lane.tasks.front());
-    lane.tasks.pop_front();
-    lane.running = true;
+    Strand& strand = strands_[next.strand];
+    next.task = std::move(strand.tasks.front());
+    strand.tasks.pop_front();
+    strand.running = true;
     return next;
   }
   if (clock_is_kept()) {
@@ -35,17 +35,17 @@ TurnQueue::Next TurnQueue::next(Thread thread, Nanos now) {
   return {.until = clock_keeper_->until};
 }
 
-void TurnQueue::ended(const std::string& lane) {
-  const auto at = lanes_.find(lane);
+void StrandQueue::ended(const std::string& strand) {
+  const auto at = strands_.find(strand);
   at->second.running = false;
   if (at->second.tasks.empty()) {
-    lanes_.erase(at);
+    strands_.erase(at);
   } else {
-    ready_.push_back(lane);
+    ready_.push_back(strand);
   }
 }
 
-std::optional<TurnQueue::Thread> TurnQueue::wake() {
+std::optional<StrandQueue::Thread> StrandQueue::wake() {
   if (woken_) return std::nullopt;  // it checks everything, then calls wake()
   if (ready_.empty() && clock_is_kept()) return std::nullopt;
   // Wakes the clock keeper itself if it waits too long or is the only thread.
@@ -59,32 +59,32 @@ std::optional<TurnQueue::Thread> TurnQueue::wake() {
   return woken_;
 }
 
-void TurnQueue::clear() {
+void StrandQueue::clear() {
   delayed_.clear();
   ready_.clear();
-  lanes_.clear();
+  strands_.clear();
 }
 
-void TurnQueue::put(const std::string& lane, Task task) {
-  Lane& there = lanes_[lane];
-  if (!there.running && there.tasks.empty()) ready_.push_back(lane);
+void StrandQueue::put(const std::string& strand, Task task) {
+  Strand& there = strands_[strand];
+  if (!there.running && there.tasks.empty()) ready_.push_back(strand);
   there.tasks.push_back(std::move(task));
 }
 
-void TurnQueue::release_due(Nanos now) {
+void StrandQueue::release_due(Nanos now) {
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    auto& [lane, task] = delayed_.begin()->second;
-    put(lane, std::move(task));
+    auto& [strand, task] = delayed_.begin()->second;
+    put(strand, std::move(task));
     delayed_.erase(delayed_.begin());
   }
 }
 
-bool TurnQueue::clock_is_kept() const {
+bool StrandQueue::clock_is_kept() const {
   if (delayed_.empty()) return true;
   return clock_keeper_ && clock_keeper_->until <= delayed_.begin()->first;
 }
 
-void TurnQueue::waits_no_more(Thread thread) {
+void StrandQueue::waits_no_more(Thread thread) {
   if (clock_keeper_ && clock_keeper_->thread == thread) clock_keeper_.reset();
   std::erase(idle_, thread);
 }

@@ -1,4 +1,4 @@
-#include "control/job_desk.h"
+#include "control/job_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ class NoUnits final : public Units {
   std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
     return nullptr;
   }
-  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>&, uint16_t) override {
+  std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>&,
+                                                 uint16_t) override {
     return nullptr;
   }
 };
@@ -37,7 +38,8 @@ class OpenJobs final : public StoragePool {
     std::function<void(uint32_t)> progress;
     std::function<void(JobOutcome)> done;
   };
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&, std::function<void()>) override {
+  Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume&,
+                                                    std::function<void()>) override {
     return Error{"there is none"};
   }
   void run_job(const wire::Job& job, const JobServices& services,
@@ -46,7 +48,7 @@ class OpenJobs final : public StoragePool {
     begun_.push_back({job, services.progress, std::move(done)});
     changed_.notify_all();
   }
-  void look_at(const std::string&, std::function<void(wire::PoolObserved)>) override {}
+  void observe(const std::string&, std::function<void(wire::PoolObserved)>) override {}
 
   // The next job that begins; attempt 0 if none begins within `patience`.
   Begun next(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
@@ -57,11 +59,11 @@ class OpenJobs final : public StoragePool {
     return first;
   }
   // True: no job began although all earlier tasks have run.
-  bool idle(Turns& turns) {
+  bool idle(StrandExecutor& executor) {
     std::mutex mutex;
     std::condition_variable changed;
     bool passed = false;
-    turns.post("jobs of pool", [&] {
+    executor.post("jobs of pool", [&] {
       const std::lock_guard lock(mutex);
       passed = true;
       changed.notify_all();
@@ -91,15 +93,15 @@ class OnePool final : public PoolKind {
   const std::shared_ptr<OpenJobs> pool_;
 };
 
-class JobDeskTest : public testing::Test {
+class JobRunnerTest : public testing::Test {
  protected:
-  JobDeskTest() {
+  JobRunnerTest() {
     wire::DesiredPool pool;
     pool.set_uid("pool");
     pool.mutable_rbd();
     EXPECT_TRUE(volumes_.put_pool(pool));
   }
-  ~JobDeskTest() override { turns_.stop(); }
+  ~JobRunnerTest() override { executor_.stop(); }
 
   static wire::Job resize(uint64_t attempt, int64_t size, const std::string& id = "u.resize") {
     wire::Job job;
@@ -110,21 +112,21 @@ class JobDeskTest : public testing::Test {
     return job;
   }
   // The reported results, as "attempt permille problem".
-  std::vector<std::string> told() {
+  std::vector<std::string> reports() {
     const std::lock_guard lock(mutex_);
     return std::exchange(told_, {});
   }
 
   NoUnits units_;
   NoReactors reactors_;
-  Turns turns_{2};
+  StrandExecutor executor_{2};
   StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
                              .fenced = [](const std::string&) {},
-                             .turns = turns_}};
+                             .executor = executor_}};
   ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
   const std::shared_ptr<OpenJobs> pool_ = std::make_shared<OpenJobs>();
   Volumes volumes_{{.units = units_,
-                    .turns = turns_,
+                    .executor = executor_,
                     .reservations = store_,
                     .report = [](const wire::VolumeObserved&) {},
                     .services = {.commits = commits_, .incarnation = "i"},
@@ -132,109 +134,110 @@ class JobDeskTest : public testing::Test {
                     .nearly_full = nullptr}};
   std::mutex mutex_;
   std::vector<std::string> told_;
-  JobDesk desk_{{.volumes = volumes_,
-                 .turns = turns_,
-                 .reactors = reactors_,
-                 .tell = [this](const wire::JobResult& result) {
-                   const std::lock_guard lock(mutex_);
-                   told_.push_back(std::to_string(result.attempt()) + ' ' +
-                                   std::to_string(result.done_permille()) + ' ' + result.problem());
-                 }}};
+  JobRunner runner_{{.volumes = volumes_,
+                     .executor = executor_,
+                     .reactors = reactors_,
+                     .report = [this](const wire::JobResult& result) {
+                       const std::lock_guard lock(mutex_);
+                       told_.push_back(std::to_string(result.attempt()) + ' ' +
+                                       std::to_string(result.done_permille()) + ' ' +
+                                       result.problem());
+                     }}};
 };
 
-using Told = std::vector<std::string>;
+using Reports = std::vector<std::string>;
 
-TEST_F(JobDeskTest, WhatBecameOfAJobIsToldUnderItsAttempt) {
-  desk_.take(resize(7, 1));
+TEST_F(JobRunnerTest, TheResultOfAJobNamesItsAttempt) {
+  runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
   begun.progress(500);
   begun.done({.problem = "no space"});
-  EXPECT_EQ(told(), (Told{"7 500 ", "7 1000 no space"}));
+  EXPECT_EQ(reports(), (Reports{"7 500 ", "7 1000 no space"}));
 }
 
-TEST_F(JobDeskTest, AnAttemptThatComesAgainWhileItIsUnderWayIsDoneOnce) {
-  desk_.take(resize(7, 1));
+TEST_F(JobRunnerTest, ARepeatedAttemptOfARunningJobRunsOnce) {
+  runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
-  desk_.take(resize(7, 1));
+  runner_.submit(resize(7, 1));
   begun.done({});
-  EXPECT_TRUE(pool_->idle(turns_));
-  EXPECT_EQ(told(), Told{"7 1000 "});
+  EXPECT_TRUE(pool_->idle(executor_));
+  EXPECT_EQ(reports(), Reports{"7 1000 "});
 }
 
 // The stream may have ended before its replica stored the result.
-TEST_F(JobDeskTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDoneAgain) {
-  desk_.take(resize(7, 1));
+TEST_F(JobRunnerTest, ARepeatedAttemptOfAnEndedJobIsAnsweredWithoutRunning) {
+  runner_.submit(resize(7, 1));
   pool_->next().done({.problem = "no space"});
-  EXPECT_EQ(told(), Told{"7 1000 no space"});
-  desk_.take(resize(7, 1));
-  EXPECT_TRUE(pool_->idle(turns_));
-  EXPECT_EQ(told(), Told{"7 1000 no space"});
-  desk_.take(resize(8, 1));
+  EXPECT_EQ(reports(), Reports{"7 1000 no space"});
+  runner_.submit(resize(7, 1));
+  EXPECT_TRUE(pool_->idle(executor_));
+  EXPECT_EQ(reports(), Reports{"7 1000 no space"});
+  runner_.submit(resize(8, 1));
   pool_->next().done({});
-  EXPECT_EQ(told(), Told{"8 1000 "});
+  EXPECT_EQ(reports(), Reports{"8 1000 "});
 }
 
 // An earlier control plane sends no attempt numbers, so the request may be another attempt with
 // other content.
-TEST_F(JobDeskTest, AJobWithoutAnAttemptIsDoneEachTime) {
+TEST_F(JobRunnerTest, AJobWithoutAnAttemptRunsEachTime) {
   for (int64_t size = 1; size <= 2; ++size) {
-    desk_.take(resize(0, size));
+    runner_.submit(resize(0, size));
     const OpenJobs::Begun begun = pool_->next();
     EXPECT_EQ(begun.job.resize().size_bytes(), size);
     begun.done({});
   }
-  EXPECT_EQ(told(), (Told{"0 1000 ", "0 1000 "}));
+  EXPECT_EQ(reports(), (Reports{"0 1000 ", "0 1000 "}));
 }
 
 // Blocklist entries expire.
-TEST_F(JobDeskTest, ClientsAreShutOutEachTimeThatIsAskedFor) {
+TEST_F(JobRunnerTest, ClientsAreFencedAtEachRequest) {
   wire::Job job = resize(7, 1, "p.fence");
   job.mutable_fence_clients()->add_clients("c");
   for (int times = 0; times < 2; ++times) {
-    desk_.take(job);
+    runner_.submit(job);
     const OpenJobs::Begun begun = pool_->next();
     ASSERT_EQ(begun.job.attempt(), 7u);
     begun.done({});
   }
 }
 
-TEST_F(JobDeskTest, TheNewestOfOtherAttemptsWaitsForTheOneUnderWayAndIsAnsweredByItsOwnResult) {
-  desk_.take(resize(7, 1));
+TEST_F(JobRunnerTest, TheNewestOtherAttemptRunsAfterTheRunningOneAndReportsItsOwnResult) {
+  runner_.submit(resize(7, 1));
   const OpenJobs::Begun first = pool_->next();
-  desk_.take(resize(3, 2));
-  desk_.take(resize(9, 3));
-  EXPECT_TRUE(pool_->idle(turns_)) << "two at once at one image";
+  runner_.submit(resize(3, 2));
+  runner_.submit(resize(9, 3));
+  EXPECT_TRUE(pool_->idle(executor_)) << "two at once at one image";
   first.done({});
-  EXPECT_EQ(told(), Told{}) << "of an attempt that nobody waits for";
+  EXPECT_EQ(reports(), Reports{}) << "of an attempt that nobody waits for";
   const OpenJobs::Begun second = pool_->next();
   EXPECT_EQ(second.job.attempt(), 9u);
   EXPECT_EQ(second.job.resize().size_bytes(), 3);
   second.done({.problem = "no space"});
-  EXPECT_EQ(told(), Told{"9 1000 no space"});
-  EXPECT_TRUE(pool_->idle(turns_));
+  EXPECT_EQ(reports(), Reports{"9 1000 no space"});
+  EXPECT_TRUE(pool_->idle(executor_));
 }
 
-TEST_F(JobDeskTest, AnAttemptThatIsAskedForAfterAllIsNotFollowedByTheOther) {
-  desk_.take(resize(7, 1));
+TEST_F(JobRunnerTest, TheRunningAttemptThatIsRequestedAgainCancelsTheWaitingOne) {
+  runner_.submit(resize(7, 1));
   const OpenJobs::Begun begun = pool_->next();
-  desk_.take(resize(8, 2));
-  desk_.take(resize(7, 1));
+  runner_.submit(resize(8, 2));
+  runner_.submit(resize(7, 1));
   begun.done({});
-  EXPECT_TRUE(pool_->idle(turns_));
-  EXPECT_EQ(told(), Told{"7 1000 "});
+  EXPECT_TRUE(pool_->idle(executor_));
+  EXPECT_EQ(reports(), Reports{"7 1000 "});
 }
 
-TEST_F(JobDeskTest, OnlyTheLastResultsAreRemembered) {
+TEST_F(JobRunnerTest, OnlyTheLastResultsAreRemembered) {
   const auto id = [](size_t i) { return "u" + std::to_string(i) + ".resize"; };
   for (size_t i = 0; i <= limits::kMaxJobs; ++i) {
-    desk_.take(resize(7, 1, id(i)));
+    runner_.submit(resize(7, 1, id(i)));
     pool_->next().done({});
   }
-  told();
-  desk_.take(resize(7, 1, id(1)));
-  EXPECT_TRUE(pool_->idle(turns_));
-  EXPECT_EQ(told(), Told{"7 1000 "});
-  desk_.take(resize(7, 1, id(0)));
+  reports();
+  runner_.submit(resize(7, 1, id(1)));
+  EXPECT_TRUE(pool_->idle(executor_));
+  EXPECT_EQ(reports(), Reports{"7 1000 "});
+  runner_.submit(resize(7, 1, id(0)));
   EXPECT_EQ(pool_->next().job.id(), id(0));
 }
 

@@ -1,8 +1,8 @@
 // One reactor's part of a unit's range table, and what all parts share. Used by range_table.h only.
 //
-// A hold that overlaps no other one in its own lane is published in a slot, as *fresh*. Then its
-// lane checks the slots of the other lanes. Without an obstacle the hold is *granted*. Otherwise it
-// draws a *ticket* from a counter shared by all lanes and waits for
+// A hold that overlaps no other one in its own shard is published in a slot, as *fresh*. Then its
+// shard checks the slots of the other shards. Without an obstacle the hold is *granted*. Otherwise
+// it draws a *ticket* from a counter shared by all shards and waits for
 // - granted and fresh slots that overlap it, and
 // - ticketed slots that overlap it and have a lower ticket.
 //
@@ -14,14 +14,14 @@
 // other. The checks of the other come after its own draw and so after the first one's publication,
 // so it is blocked until the first is released.
 //
-// A slot that is reused while another lane reads it may show a mixture of the old hold and the new
+// A slot that is reused while another shard reads it may show a mixture of the old hold and the new
 // one. That reader's fence came before the fence of the new hold, which therefore sees the reader's
 // hold and yields.
 //
 // No hold waits without end: granted holds are released by their commands, fresh ones end within
-// one call, and among ticketed ones the lowest waits for none. A waiting hold sets its lane's bit
-// in `waiters_` of every lane that blocks it and checks once more. A lane whose slot stops being an
-// obstacle checks for bits after a fence. So one of the two sees the other. Within a lane, only
+// one call, and among ticketed ones the lowest waits for none. A waiting hold sets its shard's bit
+// in `waiters_` of every shard that blocks it and checks once more. A shard whose slot stops being
+// an obstacle checks for bits after a fence. So one of the two sees the other. Within a shard, only
 // holds that do not overlap a waiting one overtake it.
 #pragma once
 
@@ -37,47 +37,47 @@
 
 namespace sluice::lun {
 
-class RangeLane;
+class RangeShard;
 
-// The lanes of one table.
-class RangeLanes : public std::enable_shared_from_this<RangeLanes> {
+// The shards of one table.
+class RangeShards : public std::enable_shared_from_this<RangeShards> {
  public:
   // coarse_shift: log2 of a number of blocks; most commands begin and end at multiples of it.
-  RangeLanes(unsigned reactors, unsigned coarse_shift);
-  ~RangeLanes();
-  RangeLanes(const RangeLanes&) = delete;
-  RangeLanes& operator=(const RangeLanes&) = delete;
+  RangeShards(unsigned reactors, unsigned coarse_shift);
+  ~RangeShards();
+  RangeShards(const RangeShards&) = delete;
+  RangeShards& operator=(const RangeShards&) = delete;
 
-  unsigned count() const { return static_cast<unsigned>(lanes_.size()); }
+  unsigned count() const { return static_cast<unsigned>(shards_.size()); }
   // Only that reactor's thread may call it.
-  RangeLane& lane(unsigned reactor) {
-    RangeLane* lane = lanes_[reactor].load(std::memory_order_relaxed);
-    return lane ? *lane : make_lane(reactor);
+  RangeShard& shard(unsigned reactor) {
+    RangeShard* shard = shards_[reactor].load(std::memory_order_relaxed);
+    return shard ? *shard : make_shard(reactor);
   }
-  const RangeLane* existing(unsigned reactor) const {  // nullptr: not used yet
-    return lanes_[reactor].load(std::memory_order_relaxed);
+  const RangeShard* existing(unsigned reactor) const {  // nullptr: not used yet
+    return shards_[reactor].load(std::memory_order_relaxed);
   }
 
  private:
-  friend class RangeLane;
-  RangeLane& make_lane(unsigned reactor);
+  friend class RangeShard;
+  RangeShard& make_shard(unsigned reactor);
 
   const unsigned coarse_shift_;
-  std::vector<std::atomic<RangeLane*>> lanes_;  // created at a reactor's first acquire
+  std::vector<std::atomic<RangeShard*>> shards_;  // created at a reactor's first acquire
   std::atomic<uint64_t> next_ticket_{1};
 };
 
-class RangeLane {
+class RangeShard {
  public:
-  RangeLane(RangeLanes& all, unsigned index) : all_(all), index_(index) {}
-  ~RangeLane();
-  RangeLane(const RangeLane&) = delete;
-  RangeLane& operator=(const RangeLane&) = delete;
+  RangeShard(RangeShards& all, unsigned index) : all_(all), index_(index) {}
+  ~RangeShard();
+  RangeShard(const RangeShard&) = delete;
+  RangeShard& operator=(const RangeShard&) = delete;
 
   bool acquire(RangeHold& hold, Reactors* reactors);
   void release(RangeHold& hold, Reactors* reactors);
   void cancel(RangeHold& hold, Reactors* reactors);
-  // Another lane released a hold: checks the ticketed holds again.
+  // Another shard released a hold: checks the ticketed holds again.
   void examine();
 
   size_t holding() const { return holding_; }
@@ -89,7 +89,7 @@ class RangeLane {
   static constexpr unsigned kChunks = limits::kMaxInFlightPerUnit / kChunkSlots;
   static_assert(limits::kMaxInFlightPerUnit % kChunkSlots == 0);
 
-  // Written by this lane's reactor, read by all. The range of an empty slot overlaps nothing.
+  // Written by this shard's reactor, read by all. The range of an empty slot overlaps nothing.
   struct Chunk {
     std::atomic<uint64_t> used{0};       // bit per slot
     std::atomic<uint64_t> exclusive{0};  // bit per slot
@@ -113,7 +113,7 @@ class RangeLane {
   };
 
   bool shared_with_others() const { return all_.count() > 1; }
-  // --- within the lane
+  // --- within the shard
   int32_t coarse(uint64_t block) const;
   bool may_overlap(const Chunk& chunk, const RangeHold& hold) const;
   RangeHold* obstacle_in(const Chunk& chunk, const RangeHold& hold) const;
@@ -125,20 +125,20 @@ class RangeLane {
   bool try_grant(RangeHold& hold, Reactors* reactors);
   void retry_waiting(const RangeHold* gone, Reactors* reactors);
   void run_ready();
-  // --- between lanes
+  // --- between shards
   void set_word(RangeHold& hold, SlotState state);
-  bool grant_among_lanes(RangeHold& hold, Reactors* reactors);
+  bool grant_among_shards(RangeHold& hold, Reactors* reactors);
   bool settle(RangeHold& hold);
   bool stops(const RangeHold& hold, uint64_t ticket) const;
-  uint64_t lanes_that_stop(const RangeHold& hold, uint64_t ticket) const;
+  uint64_t shards_that_stop(const RangeHold& hold, uint64_t ticket) const;
   void wake_others(Reactors* reactors);
 
-  RangeLanes& all_;
+  RangeShards& all_;
   const unsigned index_;
   size_t holding_ = 0;        // slots in use
   size_t waiting_count_ = 0;  // in waiting_ and ticketed_
-  List waiting_;              // for holds of this lane or for a slot; they have no slot
-  List ticketed_;             // for holds of other lanes
+  List waiting_;              // for holds of this shard or for a slot; they have no slot
+  List ticketed_;             // for holds of other shards
   List ready_;                // granted, on_grant not called yet
   bool running_ready_ = false;
   unsigned chunks_used_ = 0;
@@ -146,7 +146,7 @@ class RangeLane {
   // Number of slots in use, and 32 bits above the number of exclusive ones; zeros spare others a
   // search.
   alignas(64) std::atomic<uint64_t> counts_{0};
-  alignas(64) std::atomic<uint64_t> waiters_{0};  // bit per lane
+  alignas(64) std::atomic<uint64_t> waiters_{0};  // bit per shard
 };
 
 }  // namespace sluice::lun

@@ -1,5 +1,5 @@
 // Guards callbacks from threads that wait for Ceph into the control room. Such a thread may hang
-// until long after the room was destroyed; after shut() its callbacks do nothing.
+// until long after the room was destroyed; after close() its callbacks do nothing.
 #pragma once
 
 #include <mutex>
@@ -7,16 +7,16 @@
 
 namespace sluice::control {
 
-class Outlet {
+class CallbackGate {
  public:
-  // Runs `call` unless shut. `call` must neither block nor use this object.
+  // Runs `call` unless closed. `call` must neither block nor use this object.
   template <class Call>
   void run(Call&& call) {
     const std::shared_lock lock(mutex_);
     if (open_) call();
   }
   // Returns when no call is running.
-  void shut() {
+  void close() {
     const std::unique_lock lock(mutex_);
     open_ = false;
   }
