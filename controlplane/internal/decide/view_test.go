@@ -62,24 +62,6 @@ func healthOf(v *decide.LeaderView, now time.Time) (model.GatewayHealth, decide.
 	return g.Status.Health, decision
 }
 
-func TestARefusedProcessRaisesAnAlarmUntilAProcessIsAdmitted(t *testing.T) {
-	v := known(2)
-	refused := *v.Gateways["gw-1"]
-	refused.Meta.Version++
-	refused.Status.Conditions = []model.Condition{{Type: model.ConditionRefused, Status: model.ConditionTrue, Reason: "WrongNode"}}
-	v.Put(&refused)
-	if alarm := v.DecideGateway("gw-1", start).Alarm; alarm != "" {
-		t.Errorf("another process is the gateway, and the alarm is %q", alarm)
-	}
-	ends(v, 1, start)
-	if alarm := v.DecideGateway("gw-1", start).Alarm; alarm != decide.AlarmGatewayRefused {
-		t.Errorf("no process is the gateway, and the alarm is %q", alarm)
-	}
-	if alarm := v.DecideGateway("gw-2", start).Alarm; alarm != "" {
-		t.Errorf("gw-2 was not refused, and its alarm is %q", alarm)
-	}
-}
-
 // R1: a gateway is dead if its stream is gone and its peers find it refused, or silent for 4 s, both observed in this term.
 func TestAGatewayIsDeadOnlyByItsStreamAndItsPeers(t *testing.T) {
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }

@@ -164,7 +164,8 @@ constexpr auto kTargets = std::to_array<Key>({
          "The target's iSCSI name: iqn., eui. or naa."),
     text("alias", 0, 255, "(none)", "TargetAlias, a name for people."),
     list("hosts", 0, lim::kMaxHosts, kRequired,
-         "Who may log in. The first entry that names the initiator counts. `[]` admits no initiator, "
+         "Who may log in. The first entry that names the initiator counts. `[]` admits no "
+         "initiator, "
          "`[{initiators: [\"*\"]}]` everybody."),
     list("luns", 0, lim::kMaxLuns, "(none)", "Its logical units."),
 });
@@ -193,7 +194,8 @@ constexpr auto kLuns = std::to_array<Key>({
     number("id", 0, lim::kMaxLunNumber, kRequired, "The LUN's number."),
     text(
         "uuid", 36, 36, "(derived from iqn, id, backend and path)",
-        "The volume's permanent identity; VPD designators and serial number follow from it. Set it: "
+        "The volume's permanent identity; VPD designators and serial number follow from it. Set "
+        "it: "
         "a derived one changes when the LUN is renamed or moved, and hosts then see another disk."),
     choice("backend", "null|memory|file|block|sg|nvme|rbd", kRequired,
            "Where the data lives: nowhere (reads zeros), in memory (lost at exit), in a file, on a "

@@ -173,8 +173,8 @@ TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAnewBy
   for (const std::string& damage :
        {std::string(), std::string("sluice-volume 1\nvolume of noise")}) {
     ASSERT_TRUE(object.claim(record(6, "two")).ok());
-    ASSERT_EQ(
-        rados_write_full(ceph_.pool()->context(), name.c_str(), damage.data(), damage.size()), 0);
+    ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), damage.data(), damage.size()),
+              0);
     Record copy = record(6, "two");
     copy.reservations_known = false;
     EXPECT_EQ(object.read().value(), copy);
