@@ -21,7 +21,7 @@ python_that_plots() {
 }
 
 # A network namespace of our own: the congestion control of every socket can be fixed there without
-# touching the machine's, ports are free, and nobody else's packets run on our loopback.
+# changing the machine's, ports are free, and the loopback device carries no other packets.
 run_in_network() {
   local network=()
   if unshare --net true 2>/dev/null; then

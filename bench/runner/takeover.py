@@ -34,7 +34,7 @@ def measure(target, count=COUNT):
             text = log.read()
         target.process.kill()
         target.process.wait()
-        if i > 0:  # the first one has nobody to follow
+        if i > 0:  # the first one takes over from no other process
             found.append(part_of_rbd(text))
     return found
 

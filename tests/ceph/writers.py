@@ -46,7 +46,7 @@ class Writer(threading.Thread):
                 except (iscsi.Closed, iscsi.LoginFailed, ConnectionError):
                     self.lost += 1
                     self.stopping.wait(0.1)
-        except Exception as error:  # a thread's own would be told to nobody
+        except Exception as error:  # an exception that ends a thread is not reported elsewhere
             self.fatal = error
 
     def write(self, session, slot):

@@ -47,7 +47,7 @@ def connect_flood(arena):
                 try:
                     flood.append(arena.connection())
                 except ConnectionResetError:
-                    pass  # one too many, and told so at once
+                    pass  # beyond the limit: the gateway closes it at once
                 if n % 50 == 0:
                     arena.witness.works()
             arena.witness.works()

@@ -103,7 +103,7 @@ node_wire() {
   nsenter --net="/run/netns/node-$1" sysctl -qw net.ipv4.ip_forward=1
 }
 
-# node_cgroups I : where the node's pods are counted. cpuset starts empty and takes nobody then.
+# node_cgroups I : the control groups of the node's pods. An empty cpuset admits no process.
 node_cgroups() {
   local at
   for at in /sys/fs/cgroup/*/; do
@@ -128,7 +128,7 @@ node_start() {
     "$root/tests/kubernetes/node" "$1"
 }
 
-# node_off I : its power is cut: first nobody hears of it any more, then all that ran there is gone.
+# node_off I : the node loses power. First its network ends, then its processes.
 node_off() {
   local name
   for name in cluster red blue; do ip link set "n$1-$name" down; done

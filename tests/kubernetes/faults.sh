@@ -31,8 +31,8 @@ fault_uncordon_node() {
   limit=120 ready target/disks
 }
 
-# To what is there now from BEFORE, or else to the same programs under another version. The gateway beside the local volume has
-# nobody to give it to: the rollout says so, and waits for a word.
+# Upgrades from BEFORE to the present programs, or else to the same programs under another version. No other gateway can take the
+# local volume: the rollout reports that, and waits for the administrator.
 fault_upgrade() {
   local to=(--set image.tag=0.1.1)
   if [ -n "${BEFORE:-}" ]; then to=(); fi

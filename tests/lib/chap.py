@@ -32,7 +32,7 @@ class ChapSession(iscsi.Session):
         if self.mutual:
             expected = response(self.algorithm, 77, self.mutual, ours)
             assert proven['CHAP_R'].lower() == expected, 'the target did not prove itself'
-        self.names = {}  # told already
+        self.names = {}  # already sent
         super().log_in()
 
     def _ask(self, text, flags):

@@ -38,7 +38,7 @@ gateway_run() {
   done
 }
 
-# gateway_start NAME HOST:PORT ARGUMENT... : the same for a gateway told everything by arguments.
+# gateway_start NAME HOST:PORT ARGUMENT... : the same for a gateway that is configured by arguments only.
 gateway_start() {
   local name=$1 portal=$2
   shift 2

@@ -244,7 +244,7 @@ class Load(threading.Thread):
                     self.session.write(1, block, self.wrote[block])
                     assert self.session.read(1, block, 16) == self.wrote[block], f'block {block}'
                 self.rounds += 1
-        except Exception as error:  # told by the claim
+        except Exception as error:  # the claim reports it
             self.error = error
 
 

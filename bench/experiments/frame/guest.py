@@ -28,7 +28,7 @@ def check(programs, *files):
 def isolate():
     """Runs this again with its own network, processes and mounts: all of it ends with them."""
     if os.environ.get(ISOLATED):
-        # In RAM: nobody's disk is measured. What is there is gone with the namespaces.
+        # In RAM, so that no disk is measured. The files end with the namespaces.
         for line in ("mount -t tmpfs tmpfs /run", "mount -t tmpfs tmpfs /dev/shm", "ip link set lo up"):
             call(line)
         return

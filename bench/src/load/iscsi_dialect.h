@@ -10,8 +10,8 @@ namespace sluice::bench {
 
 class IscsiDialect : public Dialect {
  public:
-  // `link` says good-bye in the end (none: nobody does); `luns` in their 8-byte form, at least one:
-  // a command's slot says which of them it goes to.
+  // `link` logs out at the end; null: there is no logout. `luns` are in their 8-byte form, at least
+  // one. A command's slot selects its LUN.
   IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, std::vector<uint64_t> luns,
                uint32_t block_size, uint32_t slots, bool constant_payload);
 

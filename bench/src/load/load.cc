@@ -18,8 +18,9 @@ bool Load::any_failed() const {
   return false;
 }
 
-// Looks at all sessions; sleeps only if told to. poll() with no timeout takes no lock of the socket
-// and leaves no waiter that the target's send would have to wake, unlike a receive or epoll.
+// Polls all sessions, and sleeps only if the options request it. poll() with no timeout takes no
+// lock of the socket. It leaves no waiter that the target's send would have to wake, unlike a
+// receive or epoll.
 void Load::wait_for_work() {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     const bool blocked = sessions_[i]->blocked();

@@ -77,7 +77,7 @@ int connect_to(const std::string& address, uint16_t port, const std::string& con
   if (connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     die(with_errno("connect to " + address + ":" + std::to_string(port)));
   }
-  const timeval patience{.tv_sec = 10, .tv_usec = 0};  // login must not hang for ever
+  const timeval patience{.tv_sec = 10, .tv_usec = 0};  // a login must not hang without end
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   return fd;

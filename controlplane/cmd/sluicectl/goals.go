@@ -86,8 +86,8 @@ func moveRefused(object proto.Message) string {
 	return ""
 }
 
-// movedAgain compares the move that was asked for with the one that is asked for now. A control plane from before it told of them
-// has none to compare.
+// movedAgain compares the requested move with the move that is requested now. An early control plane does not report requested
+// moves; then there is nothing to compare.
 func movedAgain(from, now proto.Message) string {
 	before, status := from.(*pb.Volume).GetStatus(), now.(*pb.Volume).GetStatus()
 	asked, instead := before.GetRequestedMove(), status.GetRequestedMove()
