@@ -269,7 +269,7 @@ void DevicePool::observe(const std::string& uid, std::function<void(wire::PoolOb
   uint64_t used = 0;
   uint64_t largest = 0;
   bool sizes_known = true;
-  // Together: one that only goes by another name now is not taken out.
+  // Surveyed together, so that a device that only has another name now does not count as removed.
   std::vector<std::string> both = devices_;
   both.insert(both.end(), taken_out_.begin(), taken_out_.end());
   const std::vector<SurveyedDevice> all = survey(both);

@@ -56,7 +56,7 @@ class Directory final : public MarkedStorage {
     const auto texts = read_copies(directory_, kMarker, path_ + '/' + kMarker);
     if (!texts) return Error{texts.error()};
     if (!texts.value()) return FoundMarker();
-    FoundMarker found{.exists = true};
+    FoundMarker found{.exists = true, .complete = texts.value()->size() == kCopies};
     for (const std::string& text : *texts.value()) {
       if (!found.marker) found.marker = parse_marker(text);
     }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <sstream>
 
+#include "base/log.h"
 #include "base/safety_mutation.h"
 #include "control/local/files.h"
 #include "control/local/two_copies.h"
@@ -112,7 +113,14 @@ Result<void> verify_image(const ImageRecords& where, const std::string& location
   if (!recorded) return Error{shown + " is damaged in both copies; " + confirm};
   const Result<ImageIdentity> present = identity_of(where, location, file);
   if (!present) return Error{present.error()};
-  if (is_same_file(*recorded, present.value()) || mutation_disables(Guard::kImage)) return {};
+  if (is_same_file(*recorded, present.value()) || mutation_disables(Guard::kImage)) {
+    if (texts.value()->size() == kCopies) return {};
+    // The image is identified, even if its record can't be written again.
+    const Result<void> repaired = record_image(where, location, file);
+    log::warning("a copy of an image's record is damaged",
+                 {{"record", shown}, {"written_again", repaired.ok() ? "yes" : repaired.error()}});
+    return {};
+  }
   const char* expected = is_snapshot(location) ? "the snapshot" : "the volume's image";
   return Error{path + " is another file than " + expected + ": it has " +
                described(present.value()) + ", recorded are " + described(*recorded) +

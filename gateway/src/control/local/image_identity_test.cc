@@ -112,8 +112,11 @@ TEST_F(ImageIdentityTest, AConfirmedPoolHasItsImagesRecordedAnewOnce) {
 }
 
 TEST_F(ImageIdentityTest, EachSingleByteOfTheRecordMayBeDamagedButNotBothCopies) {
-  std::ifstream in(identity(), std::ios::binary);
-  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  const auto content = [this] {
+    std::ifstream in(identity(), std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string whole = content();
   const auto put = [this](const std::string& bytes) {
     std::ofstream(identity(), std::ios::binary) << bytes;
   };
@@ -125,6 +128,7 @@ TEST_F(ImageIdentityTest, EachSingleByteOfTheRecordMayBeDamagedButNotBothCopies)
     both[i] = damaged[i];
     put(damaged);
     ASSERT_EQ(open(), "") << "byte " << i;
+    ASSERT_EQ(content(), whole) << "byte " << i << " is not repaired";
   }
   put(both);
   EXPECT_NE(open().find("damaged in both copies"), std::string::npos);

@@ -101,7 +101,9 @@ Result<Identified> compare_marker(MarkedStorage& storage, const ExpectedPool& ex
     differs = difference(storage, *marker, expected);
     // A copy within the file system has the same marker; the count shows whether it was confirmed.
     const bool confirmed = marker->adoptions >= identity.confirmed_adoptions();
-    if (differs.empty() && confirmed) return Identified{.marker = marker};
+    if (differs.empty() && confirmed) {
+      return Identified{.marker = marker, .mark_is_due = !found.value().complete};
+    }
   }
   if (marker && is_of_neighbour(*marker, expected)) {
     return refuse(marker,
@@ -123,11 +125,23 @@ Result<Identified> compare_marker(MarkedStorage& storage, const ExpectedPool& ex
                 true);
 }
 
+// Writes the marker of identified storage again, because one of its copies is damaged or missing.
+// The storage stays identified if that fails; the next comparison tries again.
+Identified repair(MarkedStorage& storage, const PoolMarker& marker) {
+  const Result<bool> written = storage.write(marker);
+  if (written && written.value()) {
+    log::warning("a damaged or missing copy of a pool's marker is written again",
+                 {{"pool", marker.pool}, {"storage", storage.shown()}});
+  }
+  return Identified{.marker = marker};
+}
+
 // Unwritable storage is in doubt, not foreign: its volumes are served. If another gateway has
 // written the marker, nothing needs to be written.
 Result<Identified> mark(MarkedStorage& storage, const ExpectedPool& expected) {
   Result<Identified> compared = compare_marker(storage, expected);
   if (!compared || !compared.value().mark_is_due) return compared;
+  if (compared.value().marker) return repair(storage, *compared.value().marker);
   const PoolMarker marker{.pool = expected.uid,
                           .id = storage.fresh_marker_id(),
                           .filesystem = storage.storage_id(),
@@ -180,6 +194,7 @@ Result<Identified> identify_pool(MarkedStorage& storage, const ExpectedPool& exp
   Result<Identified> compared = compare_marker(storage, expected);
   if (!compared || !compared.value().mark_is_due) return compared;
   const Result<void> begun = storage.begin_marking();
+  if (!begun && compared.value().marker) return Identified{.marker = compared.value().marker};
   if (!begun) return refuse({}, begun.error(), false);
   for (int tries = 0; tries < kTries; ++tries) {
     Result<Identified> marked = mark(storage, expected);

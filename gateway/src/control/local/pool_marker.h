@@ -54,6 +54,7 @@ struct Identified {
 struct FoundMarker {
   bool exists = false;
   std::optional<PoolMarker> marker = {};  // of an undamaged copy
+  bool complete = true;                   // false: a copy is damaged or missing
 };
 
 // Storage that has a marker. An Error means that it can't be read or written.

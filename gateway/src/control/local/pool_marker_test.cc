@@ -171,6 +171,7 @@ TEST_F(PoolMarkerTest, EachSingleByteOfTheMarkerMayBeDamaged) {
     damaged[i] = static_cast<char>(damaged[i] ^ 0x20);
     write(file(".sluice/pool"), damaged);
     ASSERT_EQ(identify().marker, marker) << "byte " << i;
+    ASSERT_EQ(read(file(".sluice/pool")), whole) << "byte " << i << " is not repaired";
   }
 }
 

@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::string_view kSeal = "crc32c ";
 constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
-constexpr size_t kCopies = 2;
 
 }  // namespace
 

@@ -14,6 +14,8 @@ namespace sluice::control {
 // Maximum size including the checksum.
 inline constexpr size_t kCopyBytes = 4096;
 
+inline constexpr size_t kCopies = 2;
+
 // Appends a line with the checksum of `text`; `text` must end with a newline.
 std::string seal(std::string text);
 // `text` without the checksum line; nullopt: the checksum does not match.

@@ -52,12 +52,7 @@ Result<std::optional<Recorded>> compare(RadosObject& object, const std::string& 
   Recorded wanted = present;
   if (found.value().text) {
     std::optional<Recorded> recorded = parse(*found.value().text);
-    const bool is_damaged = !recorded;
-    if (is_damaged) {
-      const Result<std::optional<std::string>> copy = object.read_copy(kCopyBytes);
-      if (!copy) return Error{copy.error()};
-      if (copy.value()) recorded = parse(*copy.value());
-    }
+    if (!recorded && found.value().copy) recorded = parse(*found.value().copy);
     const std::string confirm = "once you know that " + image +
                                 " is the volume's image, remove the object with `rados rm` (" +
                                 object.shown() +
@@ -69,7 +64,7 @@ Result<std::optional<Recorded>> compare(RadosObject& object, const std::string& 
                    ", recorded is " + recorded->id + "; put the image back, or " + confirm};
     }
     if (!adopted) wanted = {present.id, std::max(recorded->size, present.size), present.adoptions};
-    if (!is_damaged && *recorded == wanted) return recorded;
+    if (found.value().is_complete() && *recorded == wanted) return recorded;
   }
   const Result<bool> written = object.replace(found.value(), format(wanted));
   if (!written) return Error{written.error()};

@@ -23,38 +23,38 @@ Error RadosObject::failed(const std::string& what, int r) const {
 }
 
 Result<RadosObject::Found> RadosObject::read(size_t likely, size_t most) {
-  std::string text(likely, '\0');
-  int r = rados_read(pool_->context(), name_.c_str(), text.data(), text.size(), 0);
-  if (r == static_cast<int>(text.size())) {
-    text.resize(most);
-    r = rados_read(pool_->context(), name_.c_str(), text.data(), text.size(), 0);
-  }
-  if (r == -ENOENT) return Found();
-  if (r < 0) return failed("can't be read", r);
-  text.resize(static_cast<size_t>(r));
-  return Found{std::move(text), rados_get_last_version(pool_->context())};
+  Result<Found> found = read_first(likely, most);
+  const bool may_be_longer = found && found.value().text && found.value().text->size() == likely;
+  return may_be_longer ? read_first(most, most) : std::move(found);
 }
 
-Result<std::optional<std::string>> RadosObject::read_copy(size_t most) {
-  const rados_read_op_t op = rados_create_read_op();
+Result<RadosObject::Found> RadosObject::read_first(size_t bytes, size_t most) {
+  std::string text(bytes, '\0');
+  size_t text_bytes = 0;
+  int text_result = 0;
   const char* const key = kCopyKey.data();
   const size_t key_bytes = kCopyKey.size();
   rados_omap_iter_t values = nullptr;
   int values_result = 0;
+  const rados_read_op_t op = rados_create_read_op();
+  rados_read_op_read(op, 0, text.size(), text.data(), &text_bytes, &text_result);
   rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &key_bytes, &values, &values_result);
   const int r = rados_read_op_operate(op, pool_->context(), name_.c_str(), 0);
-  std::optional<std::string> copy;
-  char* found_key = nullptr;
-  char* value = nullptr;
-  size_t found_key_bytes = 0, value_bytes = 0;
-  const bool found =
-      r == 0 && values_result == 0 &&
-      rados_omap_get_next2(values, &found_key, &value, &found_key_bytes, &value_bytes) == 0;
-  if (found && value != nullptr && value_bytes <= most) copy.emplace(value, value_bytes);
-  if (values != nullptr) rados_omap_get_end(values);
   rados_release_read_op(op);
-  if (r < 0 && r != -ENOENT) return failed("can't be read", r);
-  return copy;
+  Found found;
+  if (r == 0 && values_result == 0) {
+    char *found_key = nullptr, *value = nullptr;
+    size_t found_key_bytes = 0, value_bytes = 0;
+    rados_omap_get_next2(values, &found_key, &value, &found_key_bytes, &value_bytes);
+    if (value != nullptr && value_bytes <= most) found.copy.emplace(value, value_bytes);
+  }
+  if (values != nullptr) rados_omap_get_end(values);
+  if (r == -ENOENT) return Found();
+  if (r < 0) return failed("can't be read", r);
+  text.resize(text_bytes);
+  found.text = std::move(text);
+  found.version = rados_get_last_version(pool_->context());
+  return found;
 }
 
 Result<bool> RadosObject::replace(const Found& found, const std::string& text) {

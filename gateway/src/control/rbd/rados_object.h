@@ -19,7 +19,12 @@ class RadosObject {
  public:
   struct Found {
     std::optional<std::string> text = {};  // nullopt: there is no such object
+    // nullopt: there is none, or it is longer than the limit. It is older than the text if a
+    // release without copies wrote the object last.
+    std::optional<std::string> copy = {};
     uint64_t version = 0;
+    // False: the text or the copy is damaged or missing, and the next replace() writes both.
+    bool is_complete() const { return text && copy == text; }
   };
 
   // `pool`: no other object may use it at the same time, because the pool holds the version of the
@@ -29,15 +34,14 @@ class RadosObject {
   const std::string& shown() const { return shown_; }  // its name in errors
   // Reads `likely` bytes first, then up to `most` if the object is longer.
   Result<Found> read(size_t likely, size_t most);
-  // The copy of the text, of `most` bytes at most. nullopt: there is none, or it is longer. It is
-  // older than the text if a release without copies wrote the object last.
-  Result<std::optional<std::string>> read_copy(size_t most);
   // Writes text and copy. False: another client wrote the object since it was read.
   Result<bool> replace(const Found& found, const std::string& text);
   // Succeeds if there is no such object.
   Result<void> remove();
 
  private:
+  // Reads the first bytes of the text, and the copy.
+  Result<Found> read_first(size_t bytes, size_t most);
   Error failed(const std::string& what, int r) const;
 
   const std::shared_ptr<rbd::Pool> pool_;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rbd/librbd.h>
 
+#include <algorithm>
+
 #include "control/local/two_copies.h"
 #include "control_rbd/image_object.h"
 #include "control_rbd/pool_fixture.h"
@@ -75,6 +77,15 @@ class RbdIdentityTest : public PoolTest {
     return rbd::admin("sh -c 'rados -p rbd -N " + ceph_.space() + " ls | grep -qx " + name + "'");
   }
   int image(const std::string& words) { return rbd::admin("rbd " + words); }
+  std::string text_of(const std::string& name) {
+    std::string text(kCopyBytes, '\0');
+    const int r = rados_read(ceph_.pool()->context(), name.c_str(), text.data(), text.size(), 0);
+    text.resize(static_cast<size_t>(std::max(r, 0)));
+    return text;
+  }
+  void damage(const std::string& name) {
+    ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "noise", 5), 0);
+  }
   void replace_image() {
     ASSERT_EQ(image("rm " + ceph_.path(kImage)), 0);
     ASSERT_EQ(
@@ -180,20 +191,37 @@ TEST_F(RbdIdentityTest, AnImageThatWasReplacedIsRefusedUntilItIsConfirmed) {
   EXPECT_EQ(open(), "");
 }
 
-TEST_F(RbdIdentityTest, DamageToTheTextOfAMarkerOrAnImagesRecordLosesNeither) {
+TEST_F(RbdIdentityTest, AMarkerAndAnImagesRecordSurviveDamageToTheirTextAndAreWrittenAgain) {
   ASSERT_EQ(one_->run(create()).problem, "");
   ASSERT_EQ(open(), "");
-  const wire::PoolObserved before = reported();
+  const std::string marker = reported().marker();
   const std::string record = "sluice.image." + std::string(kImage);
   for (const std::string& name : {std::string("sluice.pool.pool"), record}) {
-    ASSERT_EQ(rados_write_full(ceph_.pool()->context(), name.c_str(), "noise", 5), 0);
+    const std::string before = text_of(name);
+    damage(name);
+    EXPECT_EQ(one_->observe().problem(), "");
+    EXPECT_EQ(one_->observe().marker(), marker);
+    EXPECT_EQ(open(), "");
+    EXPECT_EQ(text_of(name), before);
   }
-  EXPECT_EQ(one_->observe().problem(), "");
-  EXPECT_EQ(one_->observe().marker(), before.marker());
-  EXPECT_EQ(open(), "");
-  ASSERT_EQ(rados_write_full(ceph_.pool()->context(), record.c_str(), "noise", 5), 0);
+  damage(record);
   replace_image();
   EXPECT_THAT(open(), HasSubstr("is another image than the volume's"));
+}
+
+TEST_F(RbdIdentityTest, AMarkerAndAnImagesRecordOfAReleaseWithoutCopiesGetACopy) {
+  ASSERT_EQ(one_->run(create()).problem, "");
+  ASSERT_EQ(open(), "");
+  reported();
+  const std::string record = "sluice.image." + std::string(kImage);
+  for (const std::string& name : {std::string("sluice.pool.pool"), record}) {
+    ASSERT_EQ(rbd::admin("rados -p rbd -N " + ceph_.space() + " rmomapkey " + name + " copy"), 0);
+    EXPECT_EQ(one_->observe().problem(), "");
+    EXPECT_EQ(open(), "");
+    damage(name);
+    EXPECT_EQ(one_->observe().problem(), "");
+    EXPECT_EQ(open(), "");
+  }
 }
 
 TEST_F(RbdIdentityTest, AnotherImageUnderAVolumesNameIsNotDeleted) {

@@ -41,14 +41,11 @@ class CephPool final : public MarkedStorage {
     Result<RadosObject::Found> found = object_.read(kCopyBytes, kCopyBytes);
     if (!found) return Error{found.error()};
     found_ = std::move(found).value();
-    FoundMarker marker{.exists = found_.text.has_value()};
-    if (!found_.text) return marker;
-    if (const auto text = unseal(*found_.text)) marker.marker = parse_marker(*text);
-    if (marker.marker) return marker;
-    const Result<std::optional<std::string>> copy = object_.read_copy(kCopyBytes);
-    if (!copy) return Error{copy.error()};
-    const auto text = copy.value() ? unseal(*copy.value()) : std::nullopt;
-    if (text) marker.marker = parse_marker(*text);
+    FoundMarker marker{.exists = found_.text.has_value(), .complete = found_.is_complete()};
+    for (const std::optional<std::string>& sealed : {found_.text, found_.copy}) {
+      const auto text = sealed ? unseal(*sealed) : std::nullopt;
+      if (text && !marker.marker) marker.marker = parse_marker(*text);
+    }
     return marker;
   }
 

@@ -28,10 +28,8 @@ Result<RecordObject::Found> RecordObject::find() {
     found.record = std::move(record).value();
     return found;
   }
-  const Result<std::optional<std::string>> text = object_.read_copy(kMaxBytes);
-  if (!text) return Error{text.error()};
-  if (!text.value()) return Error{record.error()};
-  Result<Record> copy = parse_record(*text.value(), volume_, object_.shown());
+  if (!found.object.copy) return Error{record.error()};
+  Result<Record> copy = parse_record(*found.object.copy, volume_, object_.shown());
   if (!copy) return Error{record.error()};
   log::warning("the record of a volume is damaged; its copy is used",
                {{"volume", volume_}, {"reason", record.error()}});
