@@ -42,7 +42,7 @@ func processorTime(pid int) (time.Duration, error) {
 	return time.Duration(at.Nano()), nil
 }
 
-// since returns the time of each process since `before`, in seconds, for those that ran at both times.
+// since returns the time of each process since `before`, in seconds. A process that did not run at both times is left out.
 func (u usage) since(before usage) map[string]float64 {
 	took := map[string]float64{}
 	for name, now := range u {

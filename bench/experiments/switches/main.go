@@ -1,5 +1,5 @@
 // Command switches measures the cost of hops between switches for hosts of a cluster, on one, two and three switches: with random
-// volumes and portals, with the farthest ones, and with those that Sluice places and shows. README.md explains the results.
+// volumes and portals, with the farthest ones, and with the paths that Sluice assigns. README.md explains the results.
 package main
 
 import (

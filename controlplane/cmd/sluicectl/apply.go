@@ -55,7 +55,7 @@ type described struct {
 	message proto.Message
 }
 
-// apply prints the result for each object, or all objects in JSON or YAML, including those before one that fails.
+// apply prints the result for each object, or all objects in JSON or YAML, including the objects that were applied before a failure.
 func (g *globals) apply(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, objects []described,
 	dryRun bool,
 ) error {

@@ -37,11 +37,11 @@ func TestAFailureSaysWhichObjectOfAFileItIsAbout(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if output := reported(err); !strings.HasPrefix(output, "error: volume bad: spec.pool: there is no StoragePool") {
-		t.Errorf("told: %s", output)
+		t.Errorf("the output is %s", output)
 	}
 	_, err = l.run("apply", "-f", file(t, strings.Replace(goodFabric, "{name: good}", "{name: good, resourceVersion: 1}", 1)))
 	if output := reported(err); exitCode(err) != exitConflict || !strings.HasPrefix(output, "error: fabric good: Fabric \"good\" has changed") {
-		t.Errorf("told: %s", output)
+		t.Errorf("the output is %s", output)
 	}
 }
 

@@ -177,7 +177,7 @@ type followed struct {
 }
 
 // watch calls tell for events after the version, and updates the version, until the stream ends. If the store no longer has the
-// history since that version, it sends all events again; those that were printed are skipped.
+// history since that version, it sends all events again, and printed events are skipped.
 func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tell func(*pb.Event) error) error {
 	stream, err := service.WatchEvents(ctx, &pb.WatchEventsRequest{
 		Options: &pb.WatchOptions{ResourceVersion: f.version}, Kind: f.query.kind, Name: f.query.name})

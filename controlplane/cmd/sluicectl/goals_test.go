@@ -106,7 +106,7 @@ func TestAnotherObjectOfTheNameIsNotTheOneThatWasWaitedFor(t *testing.T) {
 	from := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "a", ResourceVersion: 7}}
 	w := newWaiting([]goal{{kind: volumeKind, from: from, missing: undeleted}})
 	if w.after != 7 {
-		t.Errorf("watches from %d: changes are missed or told twice", w.after)
+		t.Errorf("watches from %d: changes are missed or shown twice", w.after)
 	}
 	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: "b"}}})
 	if len(w.missing()) != 0 {
@@ -120,7 +120,7 @@ func TestAResetWithoutTheObjectMeansThatItIsGone(t *testing.T) {
 	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_RESET})
 	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: &pb.Volume{Meta: &pb.ObjectMeta{Name: "other"}}})
 	if len(w.missing()) != 1 {
-		t.Error("gone before everything was told")
+		t.Error("it ends before everything is shown")
 	}
 	w.apply(change{kind: pb.ChangeType_CHANGE_TYPE_BOOKMARK, version: 9})
 	if len(w.missing()) != 0 || w.after != 9 {

@@ -36,7 +36,7 @@ func (l *live) sampled() {
 		l.t.Fatalf("%v\n%s", err, output)
 	}
 	if strings.Contains(output, "deprecated") || strings.Count(output, "only the operator uses") != 2 {
-		l.t.Errorf("told: %s", output)
+		l.t.Errorf("the output is %s", output)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestAFileOfTheDeprecatedFormatIsAppliedWithOneNote(t *testing.T) {
 		t.Errorf("%v: %s", err, r.out)
 	}
 	if output := r.err.String(); strings.Count(output, "\n") != 1 || !strings.HasPrefix(output, "note: apiVersion sluice.dev/v1 with meta is deprecated") {
-		t.Errorf("told: %s", output)
+		t.Errorf("the output is %s", output)
 	}
 }
 

@@ -133,7 +133,7 @@ var ownershipStates = map[model.OwnershipState]pb.OwnershipState{
 	model.Orphaned:  pb.OwnershipState_OWNERSHIP_STATE_ORPHANED,
 }
 
-// showRequestedMove returns the last requested move: the one that the leader has yet to begin, else the one in progress.
+// showRequestedMove returns the last requested move: the request that the leader has not begun, else the move in progress.
 func showRequestedMove(s *model.VolumeStatus) *pb.RequestedMove {
 	switch {
 	case s.MoveRequest != nil:

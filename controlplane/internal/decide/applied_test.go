@@ -117,10 +117,10 @@ func TestARefusalAndItsEndAreEachReportedOnce(t *testing.T) {
 		t.Errorf("condition: %+v", c)
 	}
 	if !slices.Equal(reasons, []string{"NotApplied"}) {
-		t.Errorf("told: %v", reasons)
+		t.Errorf("the reasons are %v", reasons)
 	}
 	if _, reasons = targetNow(v); len(reasons) != 0 {
-		t.Errorf("told again: %v", reasons)
+		t.Errorf("the reasons are, again, %v", reasons)
 	}
 	applies(v, ref(2), model.KindTarget, uid, target.Export(), "")
 	target, reasons = targetNow(v)
@@ -128,7 +128,7 @@ func TestARefusalAndItsEndAreEachReportedOnce(t *testing.T) {
 		t.Errorf("condition after it was mended: %+v", c)
 	}
 	if !slices.Equal(reasons, []string{"Applied"}) || !target.AppliedBy(2) {
-		t.Errorf("told %v, applied %v", reasons, target.Status.Applied)
+		t.Errorf("the reasons are %v, applied is %v", reasons, target.Status.Applied)
 	}
 }
 
@@ -138,13 +138,13 @@ func TestRefusalsOfVolumesAndGatewaysAppearInTheirConditions(t *testing.T) {
 	applies(v, ref(2), model.KindGateway, v.Gateways["gw-2"].Meta.UID, "", "listener 1: address in use")
 	volume, gateway := *v.Volumes["v"], *v.Gateways["gw-2"]
 	if reasons := carriedOut(v, &volume, v.DecideVolume("v", start)); !slices.Contains(reasons, "NotApplied") {
-		t.Errorf("told of the volume: %v", reasons)
+		t.Errorf("the reasons for the volume are %v", reasons)
 	}
 	if c := conditionOf(t, volume.Status.Conditions, model.ConditionDegraded); c.Message != "gateway gw-2: no such pool" {
 		t.Errorf("the volume: %+v", c)
 	}
 	if reasons := carriedOut(v, &gateway, v.DecideGateway("gw-2", start)); !slices.Contains(reasons, "NotApplied") {
-		t.Errorf("told of the gateway: %v", reasons)
+		t.Errorf("the reasons for the gateway are %v", reasons)
 	}
 	if c := conditionOf(t, gateway.Status.Conditions, model.ConditionDegraded); c.Message != "gateway gw-2: listener 1: address in use" {
 		t.Errorf("the gateway: %+v", c)

@@ -79,7 +79,7 @@ func TestADrainThatNobodyCanTakeTheVolumesOfSaysWhy(t *testing.T) {
 			recorded(v, ref(2), 3, model.RadosClient{Client: "c2"})
 			next(t, v, start)
 			if condition := readyOf(t, v); condition.Reason != "Draining" {
-				t.Errorf("it goes on, and %+v is told", condition)
+				t.Errorf("it goes on, and the condition is %+v", condition)
 			}
 		})
 	}

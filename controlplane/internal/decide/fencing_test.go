@@ -118,7 +118,7 @@ func TestAFailedFenceIsReportedAndRetriedByAnotherGateway(t *testing.T) {
 		}
 	}
 	if !explained {
-		t.Error("nobody is told why")
+		t.Error("no reason is reported")
 	}
 }
 

@@ -80,7 +80,7 @@ func TestAFailedRollbackIsReportedWhenItEnds(t *testing.T) {
 				}
 				condition := conditionOf(t, volume.Status.Conditions, model.ConditionProgressing)
 				if condition.Reason != "RollBackFailed" || condition.Message != c.why || condition.Status != model.ConditionFalse {
-					t.Fatalf("over, and %+v is told", condition)
+					t.Fatalf("it is over, and the condition is %+v", condition)
 				}
 			}
 			if volume.Status.RollBack != nil || dropped != (c.job != nil) {
@@ -172,7 +172,7 @@ func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 			}
 			event := decision.Actions[0].About().Event
 			if event == nil || event.Reason != "ImageKept" {
-				t.Fatalf("nobody is told where it is: %+v", event)
+				t.Fatalf("its location is not reported: %+v", event)
 			}
 			for _, words := range c.words {
 				if !strings.Contains(event.Message, words) {

@@ -147,58 +147,51 @@ func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *tes
 	}
 }
 
+// afterListing returns a pool after a gateway listed its images, and the messages of the events. The pool should have volume-made.
+func afterListing(t *testing.T, spec model.StoragePoolSpec, images ...string) (model.StoragePoolStatus, string) {
+	t.Helper()
+	v := inDirectory()
+	pool := *v.StoragePools["pool"]
+	pool.Spec = spec
+	pool.Meta.Version++
+	v.Put(&pool)
+	v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Clients: []model.RadosClient{{Client: "c"}}, Version: 1})
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
+	jobs := jobsOf(v.DecidePool("pool", start))
+	if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
+		t.Fatalf("%+v", jobs)
+	}
+	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: start, Images: images}
+	v.PutJob(jobs[0])
+	messages := ""
+	for _, a := range v.DecidePool("pool", start).Actions {
+		if change, ok := a.(*decide.Modify); ok && change.Event != nil {
+			messages += change.Event.Message
+		}
+		modifies(a, &pool)
+	}
+	return pool.Status, messages
+}
+
 func TestImagesWithoutVolumesAndVolumesWithoutImagesAreListedForEveryKindOfPool(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   model.StoragePoolSpec
 		remedy string
 	}{
-		"directory": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Directory: "/srv/sluice"}}, "remove them from /srv/sluice"},
-		"devices": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Devices: []string{"/dev/disk/by-id/nvme-a"}}},
+		"directory": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Directory: "/srv/sluice"}},
+			"remove them from /srv/sluice"},
+		"devices": {model.StoragePoolSpec{WarnPercent: 85, Local: &model.LocalPool{Node: "node-1", Devices: []string{"/dev/disk/by-id/a"}}},
 			"blkdiscard"},
 		"Ceph": {model.StoragePoolSpec{WarnPercent: 85, RBD: &model.RBDPool{Pool: "rbd"}}, "adopt or remove them"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := inDirectory()
-			kind := *v.StoragePools["pool"]
-			kind.Spec = c.spec
-			kind.Meta.Version++
-			v.Put(&kind)
-			v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Clients: []model.RadosClient{{Client: "c"}}, Version: 1})
-			reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
-			jobs := jobsOf(v.DecidePool("pool", start))
-			if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
-				t.Fatalf("%+v", jobs)
+			status, messages := afterListing(t, c.spec)
+			if !slices.Equal(status.MissingImages, []string{"volume-made"}) || !strings.Contains(messages, "restore them, or delete the volumes") {
+				t.Errorf("of a missing image: %v, %q", status.MissingImages, messages)
 			}
-			jobs[0].Version = 9
-			jobs[0].Result = model.JobResult{DonePermille: model.JobDone, At: start, Images: []string{"volume-left"}}
-			v.PutJob(jobs[0])
-			actions := v.DecidePool("pool", start).Actions
-			pool := *v.StoragePools["pool"]
-			said := ""
-			for _, a := range actions {
-				if changed, ok := a.(*decide.Modify); ok && changed.Event != nil {
-					said += changed.Event.Message
-				}
-				modifies(a, &pool)
-			}
-			if s := pool.Status; !slices.Equal(s.OrphanedImages, []string{"volume-left"}) || !slices.Equal(s.MissingImages, []string{"volume-made"}) {
-				t.Errorf("%+v", s)
-			}
-			if !strings.Contains(said, "restore them, or delete the volumes") {
-				t.Errorf("of missing images the event states %q", said)
-			}
-			pool.Status.MissingImages = []string{"volume-made"} // known since before
-			pool.Status.OrphanedImages, pool.Status.OrphanedImageCount = nil, 0
-			pool.Meta.Version++
-			v.Put(&pool)
-			said = ""
-			for _, a := range v.DecidePool("pool", start).Actions {
-				if changed, ok := a.(*decide.Modify); ok && changed.Event != nil {
-					said += changed.Event.Message
-				}
-			}
-			if !strings.Contains(said, c.remedy) {
-				t.Errorf("of images without volumes the event states %q, want %q", said, c.remedy)
+			status, messages = afterListing(t, c.spec, "volume-left", "volume-made")
+			if !slices.Equal(status.OrphanedImages, []string{"volume-left"}) || !strings.Contains(messages, c.remedy) {
+				t.Errorf("of an image without a volume: %v, %q", status.OrphanedImages, messages)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func TestAnImpossibleOrderIsNotAdopted(t *testing.T) {
 		exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, true)
 		observed(v, ref(2), model.VolumeFenced, 3, reported)
 		if got, _ := next(t, v, start); got.Order != want {
-			t.Errorf("told of order %d: the volume has %d, wanted %d", reported, got.Order, want)
+			t.Errorf("after a report of order %d: the volume has %d, wanted %d", reported, got.Order, want)
 		}
 	}
 }

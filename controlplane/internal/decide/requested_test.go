@@ -29,7 +29,7 @@ func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 					return c
 				}
 			}
-			t.Fatal("nothing is told")
+			t.Fatal("nothing is reported")
 		}
 		for _, a := range decision.Actions {
 			volume := *v.Volumes["v"]

@@ -38,7 +38,7 @@ func TestVolumesThatNobodyUsesWaitUntilThoseInUseHaveArrivedAndThenGoAtOnce(t *t
 	}
 	goes(t, &turns, "idle-1", false, began, 0)
 	if next := turns.next(); len(next)+len(turns.first)+len(turns.waiting)+len(turns.spent) > 0 {
-		t.Errorf("%v are told twice; what is left: %+v", next, turns)
+		t.Errorf("%v are chosen twice; %+v are left", next, turns)
 	}
 }
 

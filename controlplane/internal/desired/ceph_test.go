@@ -19,7 +19,7 @@ func TestAGatewayForCephReceivesEveryCephPoolBeforeItHasAVolumeThere(t *testing.
 		state, _ := desired.Build(o, o.Gateways["gw-3"], desired.Process{Incarnation: "i", RBD: able}, desired.Settings{}, desired.Cache{})
 		pool := state[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_POOL, ID: "ceph-uid"}]
 		if included := pool != nil; included != able {
-			t.Errorf("able %v: told %v", able, included)
+			t.Errorf("able is %v: included is %v", able, included)
 		}
 		if able && pool.GetPool().GetIdentity() == nil {
 			t.Error("the gateway is not to compare the pool's marker")

@@ -22,7 +22,7 @@ func volumeIn(t *testing.T, s desired.State) *pb.DesiredVolume {
 	t.Helper()
 	object := s[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_VOLUME, ID: "volume-uid"}]
 	if object == nil {
-		t.Fatal("the gateway is told nothing of the volume")
+		t.Fatal("the gateway does not receive the volume")
 	}
 	return object.GetVolume()
 }
@@ -81,10 +81,10 @@ func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) 
 	v.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: model.ReasonOwnerDead}}
 	o.Put(v)
 	if volume := volumeIn(t, of(o, "gw-2")); volume.GetOwner() != 0 || volume.GetTransitioning() {
-		t.Errorf("another gateway is told of owner %d, transitioning %v: its hosts wait", volume.GetOwner(), volume.GetTransitioning())
+		t.Errorf("another gateway receives owner %d, transitioning %v: its hosts wait", volume.GetOwner(), volume.GetTransitioning())
 	}
 	if volume := volumeIn(t, of(o, "gw-1")); volume.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
-		t.Errorf("the owner is told %v", volume.GetRole())
+		t.Errorf("the owner receives %v", volume.GetRole())
 	}
 }
 
@@ -161,7 +161,7 @@ func TestCachedPartsAreReusedOnlyWhereNothingHasChanged(t *testing.T) {
 func TestTheDesiredStateHasExactlyTheExportsOfTheGateway(t *testing.T) {
 	o := desiredtest.Cluster()
 	if target := targetIn(of(o, "gw-3")); target != nil {
-		t.Errorf("gw-3 is not in the path set and is told %v", target)
+		t.Errorf("gw-3 is not in the path set and receives %v", target)
 	}
 	target := targetIn(of(o, "gw-2"))
 	if len(target.GetPorts()) != 2 || target.GetPorts()[0].GetRelativeTargetPortId() != 1 {
@@ -189,7 +189,7 @@ func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
 		t.Errorf("LUNs: %v", luns)
 	}
 	if state[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_VOLUME, ID: "volume-uid"}] != nil {
-		t.Error("the volume is told")
+		t.Error("the volume is sent")
 	}
 }
 
@@ -229,7 +229,7 @@ func TestAGatewayThatNobodyOfItsPathSetIsLeftToFindGoneIsLookedForByAnother(t *t
 		o.Put(&lost)
 	}
 	if peer := of(o, "gw-3")[key].GetPeer(); peer.GetForwardingAddress() != "10.0.9.1:3261" || peer.GetFenced() {
-		t.Errorf("gw-3 is told of gw-1: %v", peer)
+		t.Errorf("gw-3 receives gw-1: %v", peer)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestEachDirectionOfEachPairOfGatewaysHasAKeyOfItsOwn(t *testing.T) {
 	}
 	for _, root := range settings.Roots {
 		if bytes.Equal(own[0].GetKey(), []byte(root.Key.Reveal())) {
-			t.Error("a gateway is told a root key")
+			t.Error("a gateway receives a root key")
 		}
 	}
 	with(o, "gw-1", func(s *model.GatewayStatus) { s.Incarnation = "later" })
@@ -84,7 +84,7 @@ func TestADeletedGatewayIsNoPeerAndHasNoKey(t *testing.T) {
 	o, runs := paired(), desired.Process{Incarnation: "i", Pairwise: true}
 	o.Forget(model.KindGateway, "gw-1")
 	if peer := peerIn(stateOf(o, "gw-2", runs, pairSettings()), "1"); peer != nil {
-		t.Errorf("gateway 1 was deleted, and gateway 2 is told %d keys of it", len(peer.GetAcceptedKeys()))
+		t.Errorf("gateway 1 was deleted, and gateway 2 receives %d keys of it", len(peer.GetAcceptedKeys()))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestUpdatesLeadFromOneStateToTheNext(t *testing.T) {
 		t.Fatal("the same objects gave two digests")
 	}
 	if updates := desired.Updates(before, of(o, "gw-1"), 7); updates != nil {
-		t.Fatalf("nothing changed and %v is told", updates)
+		t.Fatalf("nothing changed and %v is sent", updates)
 	}
 	o.Put(desiredtest.Volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 10, Owner: desiredtest.Ref(2)}))
 	o.Forget(model.KindHost, "web")

@@ -80,7 +80,7 @@ func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, 
 		l.t.Fatalf("it holds %v, made anew it is %v", l.held, fresh)
 	}
 	if len(updates) > 0 && !bytes.Equal(updates[len(updates)-1].GetDigest(), fresh.Digest()) {
-		l.t.Fatal("the digest told is another than that of the state made anew")
+		l.t.Fatal("the digest that was sent differs from the digest of a rebuilt state")
 	}
 	return updates, amended
 }
@@ -106,7 +106,7 @@ func TestAFailoverStepIsSentWithoutACompleteRebuild(t *testing.T) {
 			put += len(update.GetPut())
 		}
 		if put != step.updates || (len(updates) > 0) != (step.updates > 0) {
-			t.Errorf("step %d: %v is told", i, updates)
+			t.Errorf("step %d: %v is sent", i, updates)
 		}
 	}
 }

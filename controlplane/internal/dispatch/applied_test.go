@@ -123,7 +123,7 @@ func TestTheContentOfAnAcknowledgementIsReusedOnlyWhereItIsTheSame(t *testing.T)
 		before, sent = next, state
 	}
 	if len(before.targets) != 0 {
-		t.Errorf("still told of: %+v", before.targets)
+		t.Errorf("still reported: %+v", before.targets)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 		for _, sent := range []int{1, few + 1} {
 			all := rests(&pace{}, noon, 400, c.took, c.objects, sent)
 			if last := all[len(all)-1]; last < c.want*4/5 || last > c.want*6/5 {
-				t.Errorf("%s with %d objects, %d told: %s in the end, want about %s", c.took, c.objects, sent, last, c.want)
+				t.Errorf("%s with %d objects, %d sent: %s in the end, want about %s", c.took, c.objects, sent, last, c.want)
 			}
 		}
 	}

@@ -160,7 +160,7 @@ func TestAGatewayWithTheCurrentStateReceivesNoUpdate(t *testing.T) {
 	again.HeldVersion, again.HeldDigest = first.GetVersion(), first.GetDigest()
 	update := r.connect(again).update()
 	if update.GetFull() || len(update.GetPut()) != 0 || string(update.GetDigest()) != string(first.GetDigest()) {
-		t.Errorf("it is told %v", update)
+		t.Errorf("it receives %v", update)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 	state, made := desired.Build(o, o.Gateways["gw-2"], desired.Process{Incarnation: "i"}, desired.Settings{}, desired.Cache{})
 	key := desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_VOLUME, ID: "volume-uid"}
 	if state[key] != nil {
-		t.Error("it is told of a volume without an image")
+		t.Error("it receives a volume without an image")
 	}
 	exported := made.VolumeNames()
 	g := &gatewayStream{}
@@ -61,7 +61,7 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 	}
 	o.Put(desiredtest.Volume(model.Ownership{}))
 	if again, _ := desired.Build(o, o.Gateways["gw-2"], desired.Process{Incarnation: "i"}, desired.Settings{}, made); again[key].GetVolume().GetSizeBytes() == 0 {
-		t.Error("it is not told of the volume that was made")
+		t.Error("it does not receive the volume that was made")
 	}
 }
 

@@ -53,7 +53,7 @@ func (h *heard) await(t *testing.T, what string, times int) {
 		select {
 		case <-more:
 		case <-limit:
-			t.Fatalf("%q was told %d times, wanted %d", what, count, times)
+			t.Fatalf("%q was reported %d times, wanted %d", what, count, times)
 		}
 	}
 }

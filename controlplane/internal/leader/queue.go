@@ -116,8 +116,8 @@ func (e *queued) priority() int {
 	return normal
 }
 
-// priorityOfKind has the kinds that are not decided in their turn: a gateway's health concerns all its volumes, and nothing waits
-// for the last three.
+// priorityOfKind has the kinds without normal priority. A gateway's health concerns all its volumes. No volume waits for the kinds
+// with background priority.
 var priorityOfKind = map[model.Kind]int{
 	model.KindGateway: urgent, model.KindTarget: background, model.KindSnapshot: background, model.KindHost: background,
 }
@@ -170,7 +170,7 @@ func (q *queue) takeDue(now time.Time) (decide.Key, time.Duration, bool) {
 	return decide.Key{}, wait, false
 }
 
-// choose returns the list from which the next key is taken; places: all are empty.
+// choose returns the list from which the next key is taken; priorities: all are empty.
 func (q *queue) choose() int {
 	chosen := priorities
 	for list := range priorities {

@@ -147,11 +147,11 @@ func TestNothingIsDecidedBeforeEveryWatchIsComplete(t *testing.T) {
 		}
 		w.sync(model.KindVolume, true)
 		if !waits() {
-			t.Error("one watch has told nothing yet")
+			t.Error("one watch is not complete yet")
 		}
 		w.sync(model.KindTarget, true)
 		if waits() || given(t, w.queue) != one {
-			t.Error("everything was told, and is to be looked at")
+			t.Error("every watch is complete, and the keys are due")
 		}
 		w.sync(model.KindVolume, false)
 		if !waits() {

@@ -205,7 +205,7 @@ func TestADrainThatNobodyCanTakeOverIsBlockedAndReported(t *testing.T) {
 		}
 	}
 	if !reports(a, ReasonDrainBlocked) {
-		t.Error("nobody is told that the drain is blocked")
+		t.Error("the blocked drain is not reported")
 	}
 }
 

@@ -25,6 +25,6 @@ func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheMend(t *testing.T) {
 	_, err = pb.NewFabricServiceClient(s.as("nameless")).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
 	wantCode(t, err, codes.PermissionDenied)
 	if why := status.Convert(err).Message(); !strings.Contains(why, "its common name has to be the name of its Gateway") {
-		t.Errorf("it is told %q", why)
+		t.Errorf("it receives %q", why)
 	}
 }

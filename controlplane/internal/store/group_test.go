@@ -287,7 +287,7 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 		t.Fatal(err)
 	}
 	if !seen["red"] {
-		t.Errorf("after %d only %v is told", resumed, seen)
+		t.Errorf("after %d only %v is sent", resumed, seen)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestAReplacedConnectionEndsNoJob(t *testing.T) {
 	job := giveOut(f, model.Job{ID: "u.resize", Action: model.JobDeleteImage, Gateway: 1})
 	connect(f, "gw-1", "two")
 	if err := old.StoreJobResult(t.Context(), "u.resize", done(job.AttemptID)); !errors.Is(err, store.ErrReplaced) {
-		t.Errorf("it is told %v", err)
+		t.Errorf("it receives %v", err)
 	}
 	if jobNow(f, "u.resize").Ended() {
 		t.Error("the job has ended")

@@ -113,7 +113,8 @@ func (s *Store) suitsPool(ctx context.Context, v *model.Volume) error {
 	return model.Precondition("spec.reclaimPolicy", "is Trash, which only an RBD pool has, and %s is a local one", v.Spec.Pool)
 }
 
-// fitsPool refuses a size that the pool's file system does not support.
+// fitsPool refuses a size above the largest that the pool can store: a file of its file system, or its largest device. Pools in
+// Ceph report no limit, because their images are thin.
 func (s *Store) fitsPool(ctx context.Context, v *model.Volume) error {
 	pool, err := s.StoragePools.Get(ctx, v.Spec.Pool)
 	if err != nil {
