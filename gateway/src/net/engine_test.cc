@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -165,6 +166,21 @@ TEST_F(Portals, ARefusedLoginIsNotCountedAsUnauthenticated) {
   if (!start(100, 1)) GTEST_SKIP() << "no io_uring";
   ASSERT_TRUE(lets_in(hosts_));
   EXPECT_TRUE(lets_in(hosts_));
+}
+
+// After a FIN a peer that still sends could wait for long.
+TEST_F(Portals, AConnectionThatIsDroppedEndsByAReset) {
+  if (!start(100, 100)) GTEST_SKIP() << "no io_uring";
+  ASSERT_TRUE(log_in(hosts_));
+  pdu::Bhs h;
+  h.put8(0, 0x40 | static_cast<uint8_t>(pdu::Opcode::kNopOut));
+  h.set_data_length(0xffffff);  // more than MaxRecvDataSegmentLength
+  ASSERT_EQ(::send(open_.back(), h.data(), pdu::kBhsSize, MSG_NOSIGNAL), ssize_t{pdu::kBhsSize});
+  char bytes[512];  // the rest of the login response comes first
+  ssize_t n = 1;
+  while (n > 0) n = ::recv(open_.back(), bytes, sizeof bytes, 0);
+  EXPECT_EQ(n, -1);
+  EXPECT_EQ(errno, ECONNRESET);
 }
 
 }  // namespace

@@ -80,9 +80,10 @@ void TcpConnection::on_connected(int result) {
   destroy_if_finished();
 }
 
-// Ends both directions in the kernel. A connection that ends by a reset loses its queues there.
-void TcpConnection::shut() {
-  if (resets_) {
+// Ends both directions in the kernel. A reset also discards its queues there. After a FIN instead,
+// a peer that still sends can wait for long (decisions/session-and-login.md).
+void TcpConnection::shut(bool reset) {
+  if (reset) {
     sockaddr none{};
     none.sa_family = AF_UNSPEC;
     if (::connect(fd_, &none, sizeof none) == 0) return;
@@ -145,7 +146,7 @@ void TcpConnection::end() {
   advance(Stream::kEnded);
   // A send may have failed although the stream is whole (EFAULT: a mapped page is gone). The peer
   // must notice the end, and a receive or send in flight must complete.
-  shut();
+  shut(resets_);
   end_.on_closed();
   destroy_if_finished();
 }
@@ -201,7 +202,7 @@ void TcpConnection::close(bool discard) {
   leave_login();
   if (discard && stream_ < Stream::kDiscarding) {
     advance(Stream::kDiscarding);
-    shut();  // the receive and a send in flight complete
+    shut(true);  // the receive and a send in flight complete
   } else if (!discard && stream_ < Stream::kDraining) {
     advance(Stream::kDraining);
     if (out_.empty()) send_fin();

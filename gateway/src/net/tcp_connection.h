@@ -77,7 +77,7 @@ class TcpConnection final : public iscsi::Transport {
   void receive_further();
   void on_connected(int result);
   void send_fin();
-  void shut();
+  void shut(bool reset);
   void leave_login();
   void end();
   void destroy_if_finished();
