@@ -91,6 +91,9 @@ func (r *replica) exports(name string, hosts ...string) (uids []string) {
 			return true, nil
 		})
 	}
+	if err == nil {
+		err = r.service.catchUp(r.t.Context(), 0) // the gateway's next message must find the target
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
