@@ -81,7 +81,7 @@ void TcpConnection::on_connected(int result) {
 }
 
 // Ends both directions in the kernel. A reset also discards its queues there. After a FIN instead,
-// a peer that still sends can wait for long (decisions/session-and-login.md).
+// a peer that still sends can wait for long (gateway/decisions/session-and-login.md).
 void TcpConnection::shut(bool reset) {
   if (reset) {
     sockaddr none{};
