@@ -12,7 +12,7 @@ inline void forget_last_answer(Command& command) {
   command.aborted = false;
   command.task_aborted_status = false;
   command.drops_nexus = command.stale = command.not_owner = false;
-  command.prepared = command.submitted = false;
+  command.prepared = command.charged = command.submitted = false;
   command.held_since = -1;
   command.sense_size = 0;
   command.data_in_size = 0;
@@ -22,10 +22,10 @@ inline void forget_last_answer(Command& command) {
   command.info = nullptr;
   command.wants_hold = false;
   command.cleanup = nullptr;
-  command.stage = Command::Stage::kRunning;
 }
 
 inline void enter(CommandContext& itl, Command& command) {
+  command.enter(Stage::kEntered);
   command.sequence = itl.next_sequence++;
   command.previous_active = itl.active_tail;
   command.next_active = nullptr;

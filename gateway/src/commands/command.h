@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,49 @@ enum class TaskAttribute : uint8_t {  // SAM-5 §8.6; values of RFC 7143 §11.3.
   kHeadOfQueue = 3,
   kAca = 4,
 };
+
+// How a command ended.
+enum class Outcome : uint8_t {
+  kAnswered,     // status, sense and data are the answer
+  kAborted,      // a task management function of its own nexus aborted it: no answer
+  kTaskAborted,  // ... of another nexus did (TAS=1): it ends with status 40h
+  // The outcome is unknown, so the command must not be answered: the transport ends the nexus as
+  // lost (DESIGN R3).
+  kUnknown,
+  // The command was not executed, and an initiator must not get an answer:
+  kStale,     // it would have been submitted after fresh_until: dropped together with its nexus
+  kNotOwner,  // this gateway is not the owner of `epoch`: the forwarder is notified
+};
+
+// Where a command is on its way (nexus/pipeline.h). The stages that wait name what they wait for.
+enum class Stage : uint8_t {
+  kDone,              // not begun, or ended
+  kEntered,           // it entered its task set; nothing was checked
+  kAwaitingData,      // waits for its data-out
+  kHeld,              // waits for an owner of its unit, or for bandwidth
+  kBlocked,           // waits for other commands of its task set
+  kWaitingForRange,   // waits for its blocks
+  kWaitingForChange,  // waits to change reservations (commands/reservations/reservation_queue.h)
+  kForwarded,         // Command::link has it
+  kForwardedAborted,  // ... and was notified of its abort
+  kRunning,           // it is being checked, or a handler has it
+};
+
+// Whether a command in stage `from` may go to `to`. A command ends from every stage.
+constexpr bool may_follow(Stage from, Stage to) {
+  switch (to) {
+    case Stage::kDone:
+      return true;
+    case Stage::kEntered:
+      return from == Stage::kDone;
+    case Stage::kForwardedAborted:
+      return from == Stage::kForwarded;
+    case Stage::kRunning:
+      return from != Stage::kDone;
+    default:
+      return from == Stage::kRunning;
+  }
+}
 
 // The progress of run_io() in a request that needs several steps.
 struct IoProgress {
@@ -113,20 +157,15 @@ struct Command {
   CommandContext* itl = nullptr;  // null for a LUN that does not exist
   const scsi::CommandInfo* info = nullptr;
   scsi::BlockRange range;  // from the CDB of commands on logical blocks
-  enum class Stage : uint8_t {
-    kIdle,
-    kAwaitingData,
-    kHeld,  // waits for an owner of its unit, or for bandwidth (nexus/command_routing.h)
-    kBlocked,
-    kWaitingForRange,
-    kWaitingForChange,  // waits to change reservations; commands/reservations/reservation_queue.h
-    kForwarded,         // passed to `link`
-    kForwardedAborted,  // ... which was notified of its abort
-    kRunning
-  };
-  Stage stage = Stage::kIdle;
+  Stage stage = Stage::kDone;
+  // The only way to change the stage.
+  void enter(Stage next) {
+    assert(may_follow(stage, next));
+    stage = next;
+  }
   // this gateway checked its CDB for the present state of the unit
   bool prepared = false;
+  bool charged = false;                // its bandwidth was taken
   bool submitted = false;              // it may have reached the backend
   Nanos held_since = -1;               // when it was held first; -1: never
   std::shared_ptr<Link> link;          // while kForwarded

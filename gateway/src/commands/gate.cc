@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "commands/handler.h"
 #include "scsi/pr_out_list.h"
 #include "unit/reservations/reservations.h"
 #include "unit/unit_sense.h"
@@ -64,88 +63,85 @@ uint64_t refresh_rights(Unit& unit, CommandContext& itl, uint64_t word) {
   return word;
 }
 
-bool passes_reservations(Unit& unit, Command& command) {
-  bool allowed = command.itl->rights.allow(scsi::flags_of(*command.info, command.full_cdb()));
-  if (!command.itl->rights.everything && concerns_reservations(command.info->operation)) {
+bool passes_reservations(Unit& unit, const Command& command) {
+  const CommandContext& itl = *command.itl;
+  if (!itl.rights.everything && concerns_reservations(command.info->operation)) {
     const std::lock_guard lock(unit.mutex());
-    allowed = unit.reservations().allows(command.nexus->id(), *command.info);
+    return unit.reservations().allows(command.nexus->id(), *command.info);
   }
-  if (!allowed) finish_status(command, scsi::Status::kReservationConflict);
-  return allowed;
+  return itl.rights.allow(scsi::flags_of(*command.info, command.full_cdb()));
+}
+
+// Of an I_T_L nexus that is read-only, or a unit whose backend is read-only.
+Verdict admit_as_reader(const Command& command, Decision* decision) {
+  if (!command.info) {
+    // INVALID COMMAND OPERATION CODE: an unknown command may change the unit.
+    return decision->answer(scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x20, 0x00));
+  }
+  if (!changes_unit(command)) return Verdict::kProceed;
+  return decision->answer(scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
 }
 
 }  // namespace
 
-bool passes_removed(const Unit& unit, Command& command) {
-  if (!command.itl->removed && !(unit.gate() & Unit::kRemoved)) return true;
-  finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00));
-  return false;
+Verdict check_removed(const Unit& unit, const Command& command, Decision* decision) {
+  if (!command.itl->removed && !(unit.gate() & Unit::kRemoved)) return Verdict::kProceed;
+  // LOGICAL UNIT NOT SUPPORTED
+  return decision->answer(scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00));
 }
 
-bool passes_attention(Unit& unit, Command& command) {
-  if (command.info && (command.info->flags & scsi::kIgnoresUnitAttention)) return true;
-  if (!command.itl->attention.load(std::memory_order_acquire)) return true;
+Verdict take_attention(Unit& unit, Command& command, Decision* decision) {
+  if (command.info && (command.info->flags & scsi::kIgnoresUnitAttention)) {
+    return Verdict::kProceed;
+  }
+  if (!command.itl->attention.load(std::memory_order_acquire)) return Verdict::kProceed;
   UnitAttention ua;
-  if (!unit.attached().pop(*command.itl, &ua)) return true;
-  finish_sense(command, attention_sense(ua));
-  return false;
+  if (!unit.attached().pop(*command.itl, &ua)) return Verdict::kProceed;
+  return decision->answer(attention_sense(ua));
 }
 
-namespace {
-
-// Applies to an I_T_L nexus that is read-only, and to a unit whose backend is read-only.
-bool passes_as_reader(Command& command) {
-  if (command.info && !changes_unit(command)) return true;
-  // INVALID COMMAND OPERATION CODE: an unknown command may change the unit.
-  finish_sense(command, command.info
-                            ? scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)
-                            : scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x20, 0x00));
-  return false;
+Verdict check_protection(const Command& command, Decision* decision) {
+  return command.itl->read_only ? admit_as_reader(command, decision) : Verdict::kProceed;
 }
 
-}  // namespace
-
-bool passes_protection(Command& command) {
-  return !command.itl->read_only || passes_as_reader(command);
-}
-
-bool recheck_admission(Unit& unit, Command& command) {
-  if (!passes_removed(unit, command)) return false;
+Verdict recheck_admission(Unit& unit, Command& command, Decision* decision) {
+  if (const Verdict v = check_removed(unit, command, decision); v != Verdict::kProceed) return v;
   CommandContext& itl = *command.itl;
   const uint64_t word = refresh_rights(unit, itl, unit.gate_word());
   const uint64_t gate = word % Unit::kGateStep;
   const uint16_t flags = command.info->flags;
-  if ((gate & Unit::kReserved) && !passes_reservations(unit, command)) return false;
+  if ((gate & Unit::kReserved) && !passes_reservations(unit, command)) {
+    return decision->answer(scsi::Status::kReservationConflict);
+  }
   if ((gate & ~uint64_t{Unit::kReserved}) == 0 && itl.rights.everything) itl.open_gate = word;
   if ((gate & Unit::kNotReady) && (flags & scsi::kNeedsReady)) {
-    finish_sense(command, not_ready_sense(unit));
-    return false;
+    return decision->answer(not_ready_sense(unit));
   }
   if (gate & Unit::kWriteProtected) {
-    if (unit.backend().info().read_only) return passes_as_reader(command);
+    if (unit.backend().info().read_only) return admit_as_reader(command, decision);
     if ((flags & scsi::kMediumWrite) && !itl.read_only) {
-      finish_sense(command, write_protected_sense(unit));
-      return false;
+      return decision->answer(write_protected_sense(unit));
     }
   }
-  return passes_protection(command);
+  return check_protection(command, decision);
 }
 
 // SAM-5 §5.3.3 permits a unit attention before RESERVATION CONFLICT, and RESERVATION CONFLICT
 // before every other CHECK CONDITION.
-bool check_admission(Unit& unit, Command& command) {
-  if (!passes_removed(unit, command)) return false;
-  if (!passes_attention(unit, command)) return false;
-  return recheck_admission(unit, command);
+Verdict check_admission(Unit& unit, Command& command, Decision* decision) {
+  if (const Verdict v = check_removed(unit, command, decision); v != Verdict::kProceed) return v;
+  if (const Verdict v = take_attention(unit, command, decision); v != Verdict::kProceed) return v;
+  return recheck_admission(unit, command, decision);
 }
 
-void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense) {
+Verdict refuse_cdb(Unit& unit, const Command& command, const scsi::Sense& sense,
+                   Decision* decision) {
   UnitAttention ua;
   if (command.itl->attention.load(std::memory_order_acquire) &&
       unit.attached().pop(*command.itl, &ua)) {
-    return finish_sense(command, attention_sense(ua));
+    return decision->answer(attention_sense(ua));
   }
-  finish_sense(command, sense);
+  return decision->answer(sense);
 }
 
 }  // namespace sluice::lun

@@ -1,8 +1,11 @@
-// The checks before a command runs (SAM-5 §5.3.3 defines their order).
+// The checks of a command against its path and its unit's state (SAM-5 §5.3.3 defines their order):
+// removed LUN, task attribute, unit attention, reservations, readiness, write
+// protection.
 #pragma once
 
 #include "commands/command.h"
 #include "commands/command_context.h"
+#include "commands/decision.h"
 #include "unit/unit.h"
 
 namespace sluice::lun {
@@ -16,42 +19,52 @@ namespace sluice::lun {
 // was in its task set before, so the posted task aborts it and waits for it. A command that enters
 // later on that reactor sees the new word, because the post made it visible.
 
-// The slow path. False: the command was answered.
-bool check_admission(Unit& unit, Command& command);
+// The slow path. command.info may be null for an unknown command.
+Verdict check_admission(Unit& unit, Command& command, Decision* decision);
 
 // `word`: Unit::gate_word(), loaded after the command entered the task set.
-inline bool is_admitted(Unit& unit, Command& command, uint64_t word) {
+inline Verdict admit(Unit& unit, Command& command, uint64_t word, Decision* decision) {
   const CommandContext& itl = *command.itl;
   if (word == itl.open_gate && !itl.attention.load(std::memory_order_acquire) && !itl.read_only)
       [[likely]] {
-    return true;
+    return Verdict::kProceed;
   }
-  return check_admission(unit, command);
+  return check_admission(unit, command, decision);
 }
 
 // Repeats the check before a command runs that had to wait for data, its change or a range: a
 // reservation may have been established or the medium lost meanwhile. Unit attentions are not
-// checked; they are for commands that enter the task set later. False: it was answered.
-bool recheck_admission(Unit& unit, Command& command);
+// checked; they are for commands that enter the task set later.
+Verdict recheck_admission(Unit& unit, Command& command, Decision* decision);
 
-inline bool is_still_admitted(Unit& unit, Command& command, uint64_t word) {
+inline Verdict admit_again(Unit& unit, Command& command, uint64_t word, Decision* decision) {
   const CommandContext& itl = *command.itl;
   if (word == itl.open_gate && !itl.removed && !itl.read_only) [[likely]]
-    return true;
-  return recheck_admission(unit, command);
+    return Verdict::kProceed;
+  return recheck_admission(unit, command, decision);
 }
 
-// Reports a pending unit attention instead of running the command. False: it did. command.info may
-// be null for an unknown command.
-bool passes_attention(Unit& unit, Command& command);
+// Removes the oldest pending unit attention of the nexus, unless the command ignores it, and
+// reports it instead of running the command. command.info may be null for an unknown command.
+Verdict take_attention(Unit& unit, Command& command, Decision* decision);
 
-// The unit was removed from this nexus's inventory: answers as an absent LUN. False: it did.
-bool passes_removed(const Unit& unit, Command& command);
+// SAM-5 §8.6: the ACA attribute is invalid because NACA is not supported; 5 to 7 are reserved.
+inline bool attribute_known(const Command& command, scsi::Sense* sense) {
+  if (command.attribute < TaskAttribute::kAca) [[likely]]
+    return true;
+  // INVALID MESSAGE ERROR
+  *sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x49, 0x00);
+  return false;
+}
 
-// Refuses commands that a read-only nexus may not send (CommandContext::read_only). False: it did.
-bool passes_protection(Command& command);
+// The LUN was removed from the inventory: the command is answered as for an absent LUN.
+Verdict check_removed(const Unit& unit, const Command& command, Decision* decision);
+
+// Refuses commands that a read-only nexus may not send (CommandContext::read_only).
+Verdict check_protection(const Command& command, Decision* decision);
 
 // The CDB is invalid for the unit, as `sense` says; a pending unit attention is reported first.
-void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense);
+Verdict refuse_cdb(Unit& unit, const Command& command, const scsi::Sense& sense,
+                   Decision* decision);
 
 }  // namespace sluice::lun

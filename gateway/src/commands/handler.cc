@@ -47,7 +47,7 @@ void end_as_aborted(Unit& unit, Command& command) {
 void end(Command& command) {
   CommandContext* itl = command.itl;
   if (!itl) {
-    command.stage = Command::Stage::kIdle;
+    command.enter(Stage::kDone);
     return command.complete(command);
   }
   Unit& unit = itl->unit();
@@ -60,13 +60,13 @@ void end(Command& command) {
   if (command.hold.state != RangeHold::State::kIdle) {
     unit.ranges().cancel(context.reactor, command.hold, context.reactors);
   }
-  if (command.stage == Command::Stage::kHeld) [[unlikely]]
+  if (command.stage == Stage::kHeld) [[unlikely]]
     itl->leave_held();
   if (command.link) [[unlikely]]
     command.link.reset();
   if (!command.gathered.empty()) std::vector<uint8_t>().swap(command.gathered);
   leave(*itl, command);
-  command.stage = Command::Stage::kIdle;
+  command.enter(Stage::kDone);
   if (!itl->watched) [[likely]]
     return command.complete(command);
   const std::shared_ptr<AttachedNexus> alive = itl->shared_from_this();
@@ -182,6 +182,27 @@ void finish_sense(Command& command, const Sense& sense) {
   drop_data_in(command);
   count_failure(command, failure_of(sense));
   end(command);
+}
+
+void finish(Command& command, const Decision& decision) {
+  switch (decision.outcome()) {
+    case Outcome::kUnknown:
+      command.drops_nexus = true;
+      break;
+    case Outcome::kStale:
+      command.stale = true;
+      break;
+    case Outcome::kNotOwner:
+      command.not_owner = true;
+      command.itl->unit().tell_epoch(command.epoch);
+      break;
+    default:
+      break;
+  }
+  if (decision.status() == Status::kCheckCondition) {
+    return finish_sense(command, decision.sense());
+  }
+  finish_status(command, decision.status());
 }
 
 void finish_forwarded(Command& command, Status status, ByteView sense, std::vector<Slice> data_in,

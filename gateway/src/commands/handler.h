@@ -5,6 +5,7 @@
 
 #include "commands/command.h"
 #include "commands/command_context.h"
+#include "commands/decision.h"
 #include "unit/unit.h"
 
 namespace sluice::lun {
@@ -17,6 +18,8 @@ using Handler = void (*)(Unit& unit, Command& command);
 void finish_good(Command& command);
 void finish_status(Command& command, scsi::Status status);
 void finish_sense(Command& command, const scsi::Sense& sense);
+// As a check decided (Verdict::kAnswer).
+void finish(Command& command, const Decision& decision);
 // Maps an errno of the backend to sense data and counts it: EIO 03/11/00 (read) 03/0C/00 (write),
 // ENOSPC/EDQUOT 07/27/07, EROFS 07/27/00, ENODEV/ENXIO/ENOENT/ESTALE 02/04/00 (and the unit goes
 // NOT READY), ETIMEDOUT 0B/4B/06, EOPNOTSUPP 05/20/00, ENOMEM/EAGAIN status BUSY, others 04/44/00.

@@ -14,20 +14,32 @@ void warn_of_change(Unit& unit, const Command& command) {
                           *command.nexus->reactor_context().now);
 }
 
+// Fenced while it waited. A forwarder asks the next owner, because no part was submitted. An
+// initiator's nexus is about to be dropped (DESIGN R4).
+void end_fenced(Command& command) {
+  if (command.epoch != 0 && !command.submitted) {
+    Decision decision;
+    decision.end(Outcome::kNotOwner);
+    return finish(command, decision);
+  }
+  command.aborted = true;
+  finish_aborted(command);
+}
+
 // A hold that had to wait was granted. The gate may have changed meanwhile.
 void on_grant(RangeHold& hold) {
   Command& command = *static_cast<Command*>(hold.context);
-  command.stage = Command::Stage::kRunning;
+  command.enter(Stage::kRunning);
   Unit& unit = command.itl->unit();
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
-  if ((word & (Unit::kNotOwner | Unit::kDraining)) == Unit::kNotOwner) [[unlikely]] {
-    // Fenced. A forwarder asks the next owner, because no part of the command was submitted.
-    if (command.epoch != 0 && !command.submitted) return finish_not_owner(command);
-    command.aborted = true;  // its nexus is about to be dropped (DESIGN R4)
-    return finish_aborted(command);
+  if ((word & (Unit::kNotOwner | Unit::kDraining)) == Unit::kNotOwner) [[unlikely]]
+    return end_fenced(command);
+  Decision decision;
+  if (admit_again(unit, command, word, &decision) != Verdict::kProceed ||
+      check_freshness(command, &decision) != Verdict::kProceed) {
+    return finish(command, decision);
   }
-  if (!is_still_admitted(unit, command, word) || !is_fresh(command)) return;
   warn_of_change(unit, command);
   command.after_hold(unit, command);
 }
@@ -40,10 +52,12 @@ void acquire_hold(Unit& unit, Command& command, Handler next) {
   command.hold.context = &command;
   command.after_hold = next;
   if (!unit.ranges().acquire(context.reactor, command.hold, context.reactors)) {
-    command.stage = Command::Stage::kWaitingForRange;
+    command.enter(Stage::kWaitingForRange);
     return;
   }
-  if (!is_fresh(command)) return;
+  Decision decision;
+  if (check_freshness(command, &decision) != Verdict::kProceed) [[unlikely]]
+    return finish(command, decision);
   warn_of_change(unit, command);
   next(unit, command);
 }
@@ -62,27 +76,19 @@ void hold_range(Unit& unit, Command& command, uint64_t lba, uint64_t blocks, boo
   acquire_hold(unit, command, next);
 }
 
-bool is_fresh_slowly(Command& command) {
+Verdict check_freshness_by_clock(Command& command, Decision* decision) {
   const ReactorContext& context = command.nexus->reactor_context();
-  if (!context.clock || context.clock() <= command.fresh_until) {
-    command.submitted = true;
-    return true;
+  if (context.clock && context.clock() > command.fresh_until) {
+    return decision->end(command.submitted ? Outcome::kUnknown : Outcome::kStale);
   }
-  (command.submitted ? command.drops_nexus : command.stale) = true;
-  finish_status(command, scsi::Status::kBusy);
-  return false;
+  command.submitted = true;
+  return Verdict::kProceed;
 }
 
 void stay_in_range(Command& command) {
   if (!mutation_disables(Guard::kRange) || command.hold.state == RangeHold::State::kIdle) return;
   const ReactorContext& context = command.nexus->reactor_context();
   command.itl->unit().ranges().cancel(context.reactor, command.hold, context.reactors);
-}
-
-void finish_not_owner(Command& command) {
-  command.not_owner = true;
-  command.itl->unit().tell_epoch(command.epoch);
-  finish_status(command, scsi::Status::kBusy);
 }
 
 }  // namespace sluice::lun

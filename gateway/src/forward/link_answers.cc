@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "commands/handler.h"
 #include "forward/link.h"
-#include "nexus/command_routing.h"
+#include "nexus/pipeline.h"
 
 namespace sluice::forward {
 

@@ -114,7 +114,7 @@ class ClusterTest : public LunTest {
       reactors.run();
       for (const auto& [owner, link] : links.links) {
         for (Command* command : std::exchange(link->aborted, {})) {
-          if (command->stage != Command::Stage::kIdle) finish_good(*command);
+          if (command->stage != Stage::kDone) finish_good(*command);
         }
         for (auto& done : std::exchange(link->closed, {})) reactors.post(0, std::move(done));
       }

@@ -26,7 +26,7 @@ class Link {
   // Passes on `command`; all its data-out has arrived. The command ends by finish_forwarded() or
   // finish_sense() (commands/handler.h), later or within the call, with the owner's status, sense
   // and data. If no part of it can reach the owner's backend any more (R6), it ends with
-  // - return_forwarded() (nexus/command_routing.h) if the owner refused it without execution,
+  // - return_forwarded() (nexus/pipeline.h) if the owner refused it without execution,
   //   because it does not own the volume in `epoch` or the token was too old; the command waits for
   //   an owner and is retried within limits::kHoldCommands (R7);
   // - 02/04/0A if the owner is gone;

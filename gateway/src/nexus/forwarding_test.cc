@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "nexus/cluster_fixture.h"
-#include "nexus/command_routing.h"
+#include "nexus/pipeline.h"
 
 namespace sluice::lun {
 namespace {

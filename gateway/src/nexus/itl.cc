@@ -11,17 +11,15 @@ namespace {
 
 // Whether it may have reached the backend, or will without another check of the unit's role.
 bool started(const Command& command) {
-  return command.stage == Command::Stage::kWaitingForRange ||
-         command.stage == Command::Stage::kWaitingForChange ||
-         command.stage == Command::Stage::kRunning;
+  return command.stage == Stage::kWaitingForRange || command.stage == Stage::kWaitingForChange ||
+         command.stage == Stage::kRunning;
 }
 
 // Whether it only waits for the task set, a range, a change or data: nothing was submitted.
 bool ends_at_once(const Command& command) {
-  return command.stage == Command::Stage::kAwaitingData || command.stage == Command::Stage::kHeld ||
-         command.stage == Command::Stage::kBlocked ||
-         command.stage == Command::Stage::kWaitingForRange ||
-         command.stage == Command::Stage::kWaitingForChange;
+  return command.stage == Stage::kAwaitingData || command.stage == Stage::kHeld ||
+         command.stage == Stage::kBlocked || command.stage == Stage::kWaitingForRange ||
+         command.stage == Stage::kWaitingForChange;
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ bool Itl::may_run(const Command& command) const {
 Command* Itl::first_runnable() const {
   if (head_of_queue_active()) return nullptr;
   for (Command* c = active_head; c; c = c->next_active) {
-    const bool blocked = c->stage == Command::Stage::kBlocked;
+    const bool blocked = c->stage == Stage::kBlocked;
     if (c->attribute == TaskAttribute::kOrdered) {
       return blocked && c == active_head ? c : nullptr;
     }
@@ -62,16 +60,16 @@ Command* Itl::first_runnable() const {
 }
 
 void Itl::abort_command(Command& command, bool task_aborted_status) {
-  if (command.stage == Command::Stage::kIdle || command.aborted) return;
+  if (command.stage == Stage::kDone || command.aborted) return;
   command.aborted = true;
   command.task_aborted_status = task_aborted_status;
   switch (command.stage) {
-    case Command::Stage::kForwarded: {
-      command.stage = Command::Stage::kForwardedAborted;
+    case Stage::kForwarded: {
+      command.enter(Stage::kForwardedAborted);
       const std::shared_ptr<Link> link = command.link;  // the command may end within the call
       return link->abort(command);
     }
-    case Command::Stage::kRunning:
+    case Stage::kRunning:
       return stay_in_range(command);
     default:
       return finish_aborted(command);
@@ -91,13 +89,13 @@ void Itl::abort_commands(bool task_aborted_status, const Command* except) {
     if (c->aborted && ends_at_once(*c)) {
       finish_aborted(*c);
       c = active_head;
-    } else if (c->aborted && c->stage == Command::Stage::kForwarded) {
-      c->stage = Command::Stage::kForwardedAborted;
+    } else if (c->aborted && c->stage == Stage::kForwarded) {
+      c->enter(Stage::kForwardedAborted);
       const std::shared_ptr<Link> link = c->link;
       link->abort(*c);
       c = active_head;
     } else {
-      if (c->aborted && c->stage == Command::Stage::kRunning) stay_in_range(*c);
+      if (c->aborted && c->stage == Stage::kRunning) stay_in_range(*c);
       c = c->next_active;
     }
   }

@@ -5,11 +5,10 @@
 
 #include "base/limits.h"
 #include "commands/active_commands.h"
-#include "commands/gate.h"
+#include "commands/handler.h"
 #include "nexus/absent_luns.h"
-#include "nexus/command_routing.h"
-#include "nexus/execution.h"
 #include "nexus/forwarding.h"
+#include "nexus/pipeline.h"
 #include "scsi/report_luns.h"
 #include "unit/attention_log.h"
 #include "unit/countdown.h"
@@ -152,29 +151,12 @@ bool Nexus::begin(Command& command) {
   Unit& unit = command.itl->unit();
   unit.statistics().shard(context_.reactor).begun.add(1);
   enter(*command.itl, command);
-  const uint64_t word = unit.gate_word();
-  if ((word & Unit::kDetour) || command.itl->held != 0) [[unlikely]] {
-    return begin_by_detour(unit, command);
-  }
-  if (!parse_and_admit(unit, command, word)) return false;
-  if (command.data_out_wanted != 0 && command.expected_data_out != 0) {
-    command.stage = Command::Stage::kAwaitingData;
-    return true;
-  }
-  dispatch(unit, command);
-  return false;
+  return advance(unit, command) == Stage::kAwaitingData;
 }
 
 void Nexus::data_ready(Command& command) {
-  if (command.stage != Command::Stage::kAwaitingData) return;  // ended by abort()
-  Unit& unit = command.itl->unit();
-  command.stage = Command::Stage::kRunning;
-  const uint64_t word = unit.gate_word();
-  if ((word & Unit::kDetour) || command.itl->held != 0 || !command.prepared || command.epoch != 0)
-      [[unlikely]] {
-    return place(unit, command);
-  }
-  if (is_still_admitted(unit, command, word)) dispatch(unit, command);
+  if (command.stage != Stage::kAwaitingData) return;  // ended by abort()
+  advance(command.itl->unit(), command);
 }
 
 void Nexus::abort(Command& command) { Itl::abort_command(command, false); }

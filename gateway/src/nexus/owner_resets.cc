@@ -5,10 +5,10 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "nexus/command_routing.h"
 #include "nexus/forwarding.h"
 #include "nexus/itl.h"
 #include "nexus/owner_links.h"
+#include "nexus/pipeline.h"
 #include "scsi/report_luns.h"
 #include "unit/abort_everywhere.h"
 #include "unit/countdown.h"

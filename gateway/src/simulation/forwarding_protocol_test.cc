@@ -102,7 +102,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatIsNoneAnyMoreSaysSo) {
   h.put8(2, iscsi::kResponseNotOwner);
   say(h);
   EXPECT_FALSE(w->ended);
-  EXPECT_EQ(w->command.stage, lun::Command::Stage::kHeld) << "for the next owner";
+  EXPECT_EQ(w->command.stage, lun::Stage::kHeld) << "for the next owner";
   EXPECT_TRUE(open());
 }
 

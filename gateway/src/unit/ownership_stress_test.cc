@@ -14,10 +14,10 @@
 
 #include "base/buffer.h"
 #include "commands/handler.h"
-#include "nexus/command_routing.h"
 #include "nexus/exports.h"
 #include "nexus/forwarding.h"
 #include "nexus/nexus.h"
+#include "nexus/pipeline.h"
 #include "unit/closing.h"
 #include "unit/latency_log.h"
 #include "unit/ownership.h"

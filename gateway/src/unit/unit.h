@@ -92,7 +92,8 @@ class Unit : public std::enable_shared_from_this<Unit> {
     kDraining = 32,  // releasing: started commands complete here
     kLimited = 64,   // set_qos()
   };
-  // With these bits a command goes through nexus/command_routing.h.
+  // With these bits the unit's role or bandwidth decides where a command runs
+  // (nexus/command_routing.h).
   static constexpr uint32_t kDetour = kNotOwner | kLimited;
   uint32_t gate() const { return static_cast<uint32_t>(gate_word() % kGateStep); }
   void raise_gate(Gate bit) { gate_.fetch_or(bit, std::memory_order_acq_rel); }

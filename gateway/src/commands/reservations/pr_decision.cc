@@ -22,9 +22,9 @@ constexpr int kAptplBit = 0;
 constexpr uint16_t kMoveFlagsAt = 17;
 constexpr uint16_t kMoveTransportIdAt = 24;
 
-class Decision {
+class PrDecider {
  public:
-  Decision(const ReservationState& state, const NexusId& nexus, const PrRequest& request)
+  PrDecider(const ReservationState& state, const NexusId& nexus, const PrRequest& request)
       : old_(state), nexus_(nexus), request_(request), list_(request.list) {
     out_.state = state;
     own_ = state.find(nexus);
@@ -121,7 +121,7 @@ void withdraw(ReservationState& state, const NexusId& who, bool all_ports) {
 }
 
 // Registers with the request's key. False (and refused): too many registrations.
-bool Decision::place(const NexusId& who, bool all_ports) {
+bool PrDecider::place(const NexusId& who, bool all_ports) {
   ReservationState& state = next();
   withdraw(state, who, all_ports);
   if (state.registrations.size() >= limits::kMaxRegistrations) {
@@ -133,14 +133,14 @@ bool Decision::place(const NexusId& who, bool all_ports) {
   return true;
 }
 
-bool Decision::persist_refused(uint16_t at, int bit) {
+bool PrDecider::persist_refused(uint16_t at, int bit) {
   if (!list_.aptpl || request_.persist_capable) return false;
   refuse(Sense::invalid_field_in_parameter_list(at, bit));
   return true;
 }
 
 // SPC-5 §5.14.7, tables of register behaviors for unregistered and registered nexuses.
-void Decision::register_nexus() {
+void PrDecider::register_nexus() {
   const bool checks_key = list_.action == PrOutAction::kRegister;
   if (checks_key && (own_ ? own_->key != list_.key : list_.key != 0)) return conflict();
   const bool leaves = list_.service_action_key == 0;
@@ -168,12 +168,12 @@ void Decision::register_nexus() {
 
 // SPC-5 §5.14.11.3: a holder that unregisters releases; other nexuses are notified for
 // registrants-only types.
-void Decision::unregister() {
+void PrDecider::unregister() {
   withdraw(next(), nexus_, list_.all_target_ports);
   settle();
 }
 
-void Decision::reserve() {
+void PrDecider::reserve() {
   if (!key_is_right()) return conflict();
   if (list_.type == PrType::kNone) return refuse(scsi::invalid_pr_type());
   if (old_.type != PrType::kNone) {
@@ -186,7 +186,7 @@ void Decision::reserve() {
   changed();
 }
 
-void Decision::release() {
+void PrDecider::release() {
   if (!key_is_right()) return conflict();
   if (!old_.holds(nexus_)) return;  // GOOD: nothing to release, or not its own (SPC-5 §5.14.11.2)
   if (old_.type != list_.type) {
@@ -200,7 +200,7 @@ void Decision::release() {
   changed();
 }
 
-void Decision::clear() {
+void PrDecider::clear() {
   if (!key_is_right()) return conflict();
   notify_registrants(kReservationsPreempted);
   drop_reservation();
@@ -210,7 +210,7 @@ void Decision::clear() {
 }
 
 // SPC-5 §5.14.11.4, table of preempting actions.
-void Decision::preempt() {
+void PrDecider::preempt() {
   if (!key_is_right()) return conflict();
   const uint64_t victim = list_.service_action_key;
   const bool held = old_.type != PrType::kNone;
@@ -233,7 +233,7 @@ void Decision::preempt() {
   changed();
 }
 
-void Decision::preempt_reservation(bool everybody) {
+void PrDecider::preempt_reservation(bool everybody) {
   if (list_.type == PrType::kNone) return refuse(scsi::invalid_pr_type());
   remove_registrations(everybody);
   next().type = list_.type;
@@ -244,7 +244,7 @@ void Decision::preempt_reservation(bool everybody) {
 }
 
 // Removes registrations with the victim's key, or all, but never that of the preempting nexus.
-void Decision::remove_registrations(bool everybody) {
+void PrDecider::remove_registrations(bool everybody) {
   std::vector<Registration> kept;
   for (const Registration& r : old_.registrations) {
     const bool named = everybody || r.key == list_.service_action_key;
@@ -263,7 +263,7 @@ void Decision::remove_registrations(bool everybody) {
 }
 
 // SPC-5 §5.14.8.
-void Decision::move() {
+void PrDecider::move() {
   if (!key_is_right()) return conflict();
   if (old_.type == PrType::kNone) return refuse(Sense::invalid_field_in_cdb(1, 4));
   if (!old_.holds(nexus_) || scsi::is_all_registrants(old_.type)) return conflict();
@@ -286,7 +286,7 @@ void Decision::move() {
 }  // namespace
 
 PrDecision decide(const ReservationState& state, const NexusId& nexus, const PrRequest& request) {
-  return Decision(state, nexus, request).take();
+  return PrDecider(state, nexus, request).take();
 }
 
 }  // namespace sluice::lun

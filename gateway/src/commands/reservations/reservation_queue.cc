@@ -21,7 +21,7 @@ struct Waiting {
 void on_end(Unit&, Command& command) { command.scratch_as<Waiting>().waiter->command = nullptr; }
 
 void wait(Command& command, Waiter& waiter) {
-  command.stage = Command::Stage::kWaitingForChange;
+  command.enter(Stage::kWaitingForChange);
   command.start_scratch<Waiting>().waiter = &waiter;
   command.cleanup = on_end;
 }
@@ -30,7 +30,7 @@ void wait(Command& command, Waiter& waiter) {
 Command* stop_waiting(Waiter& waiter) {
   Command* const command = std::exchange(waiter.command, nullptr);
   if (!command) return nullptr;
-  command->stage = Command::Stage::kRunning;
+  command->enter(Stage::kRunning);
   command->cleanup = nullptr;
   return command;
 }
