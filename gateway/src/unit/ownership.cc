@@ -29,7 +29,7 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
   std::shared_ptr<backend::Backend> taken = std::move(backend);
   {
     const std::lock_guard lock(unit.mutex());
-    if (!unit.vacant_locked()) {
+    if (unit.backend_state_locked() != BackendState::kAbsent) {
       log::error("served twice: give it up first", {{"unit", unit.uuid_text()}});
       return;
     }
@@ -43,7 +43,7 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
 void follow(Unit& unit, Reactors& reactors, Role role) {
   {
     const std::lock_guard lock(unit.mutex());
-    if (!unit.vacant_locked()) return;
+    if (unit.backend_state_locked() != BackendState::kAbsent) return;
     unit.set_role_locked(role);
   }
   resume_commands(unit, reactors);

@@ -1,6 +1,7 @@
 #include "unit/unit.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "base/limits.h"
@@ -66,8 +67,8 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
 Unit::Unit(UnitIdentity identity, Shape shape, unsigned reactors)
     : Unit(std::move(identity), std::make_unique<Unopened>(shape, backend::Info()), reactors,
            nullptr) {
-  opened_ = false;
-  placed_ = false;
+  backend_state_ = BackendState::kAbsent;
+  had_role_ = false;
   role_.standing = Standing::kTransitioning;
   raise_gate(kNotOwner);
 }
@@ -196,7 +197,7 @@ Role Unit::role() const {
 
 bool Unit::opened() const {
   const std::lock_guard lock(mutex_);
-  return opened_;
+  return opened_locked();
 }
 
 Result<void> Unit::check_medium() const { return shared_backend()->check(); }
@@ -223,7 +224,7 @@ void Unit::open_locked(std::shared_ptr<backend::Backend> backend,
                        std::shared_ptr<ReservationStore> store, ReservationState reservations) {
   backend_ = std::move(backend);
   store_ = std::move(store);
-  opened_ = true;
+  enter_locked(BackendState::kOpen);
   medium_ = {};
   stopped_.store(false, std::memory_order_relaxed);
   update_ready_locked();
@@ -240,15 +241,38 @@ void Unit::open_locked(std::shared_ptr<backend::Backend> backend,
   reservations_changed();
 }
 
-std::shared_ptr<backend::Backend> Unit::close_locked() {
-  opened_ = false;
+// The states form a cycle. A unit without a backend also begins in it, and one with a backend of
+// its own stays in kOpen.
+void Unit::enter_locked(BackendState next) {
+  using enum BackendState;
+  [[maybe_unused]] const BackendState from = backend_state_;
+  assert((from == kAbsent && next == kOpen) || (from == kOpen && next == kLeaving) ||
+         (from == kLeaving && next == kClosing) || (from == kClosing && next == kAbsent));
+  backend_state_ = next;
+}
+
+void Unit::begin_closing_locked(std::shared_ptr<Closing> closing, bool draining) {
+  enter_locked(BackendState::kLeaving);
+  closing_ = std::move(closing);
+  role_.standing = Standing::kTransitioning;
+  // In one step: kNotOwner without kDraining means fenced.
+  gate_.fetch_or(draining ? kNotOwner | kDraining : kNotOwner, std::memory_order_acq_rel);
+}
+
+void Unit::end_closing_locked() {
+  enter_locked(BackendState::kAbsent);
+  closing_.reset();
+}
+
+std::shared_ptr<backend::Backend> Unit::detach_locked() {
+  enter_locked(BackendState::kClosing);
   const Shape shape{backend_->size_bytes(), backend_->write_cache()};
   auto stand_in = std::make_shared<Unopened>(shape, backend_->info());
   return std::exchange(backend_, std::move(stand_in));
 }
 
 void Unit::reshape_locked(Shape shape) {
-  if (opened_ || shape.size_bytes < backend_->size_bytes()) return;
+  if (opened_locked() || shape.size_bytes < backend_->size_bytes()) return;
   backend_ = std::make_shared<Unopened>(shape, backend_->info());
   default_write_cache_ = shape.write_cache;
   const uint64_t now = shape.size_bytes / identity_.block_size;
@@ -262,7 +286,7 @@ void Unit::set_role_locked(const Role& role) {
   role_ = role;
   epoch_.store(role.epoch, std::memory_order_relaxed);
   // No host has seen a state of a new unit yet.
-  if (std::exchange(placed_, true) && changed) {
+  if (std::exchange(had_role_, true) && changed) {
     attached_->raise_locked(kAccessStateChanged, nullptr);
   }
   if (role.standing == Standing::kOwner) {
@@ -270,12 +294,6 @@ void Unit::set_role_locked(const Role& role) {
   } else {
     raise_gate(kNotOwner);
   }
-}
-
-void Unit::stop_serving_locked(bool draining) {
-  role_.standing = Standing::kTransitioning;
-  // In one step: kNotOwner without kDraining means fenced.
-  gate_.fetch_or(draining ? kNotOwner | kDraining : kNotOwner, std::memory_order_acq_rel);
 }
 
 void Unit::set_qos(const Qos& qos) {

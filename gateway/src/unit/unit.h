@@ -40,6 +40,14 @@ struct Closing;
 struct Qos;
 struct ReservationState;
 
+// Whether a unit has its backend. kAbsent: another gateway may have it.
+enum class BackendState : uint8_t {
+  kAbsent,   // a stand-in answers for it
+  kOpen,     // commands use it
+  kLeaving,  // closing waits until nothing uses it any more
+  kClosing,  // it is detached, and its close() has not ended
+};
+
 class Unit : public std::enable_shared_from_this<Unit> {
  public:
   // `store` may be null: PERSISTENT RESERVE OUT then refuses APTPL (05/26/00).
@@ -113,24 +121,24 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void tell_epoch(uint64_t epoch) const {
     if (epoch > this->epoch() && newer_epoch_) newer_epoch_(epoch);
   }
-  bool opened() const;  // it has a backend
+  bool opened() const;  // it has a backend: kOpen or kLeaving
   // Counts a command that waits in this gateway; at most limits::kMaxHeldPerUnit. False: limit
   // reached.
   bool hold();
   void unhold() { held_.fetch_sub(1, std::memory_order_relaxed); }
-  // The caller holds the mutex, as for all functions with _locked.
+  // kAbsent to kOpen. The caller holds the mutex, as for all functions with _locked.
   void open_locked(std::shared_ptr<backend::Backend> backend,
                    std::shared_ptr<ReservationStore> store, ReservationState reservations);
-  std::shared_ptr<backend::Backend> close_locked();  // returns the former backend
   std::shared_ptr<backend::Backend> shared_backend_locked() const { return backend_; }
   void reshape_locked(Shape shape);
   void set_role_locked(const Role& role);  // also sets the gate; raises 2A/06 as R10 requires
-  bool opened_locked() const { return opened_; }
-  // the former backend is completely closed
-  bool vacant_locked() const { return !opened_ && !closing_; }
-  // Sets Transitioning; `draining`: started commands complete here.
-  void stop_serving_locked(bool draining);
-  std::shared_ptr<Closing>& closing_locked() { return closing_; }
+  BackendState backend_state_locked() const { return backend_state_; }
+  // kOpen to kLeaving. Sets Transitioning; `draining`: started commands complete here.
+  void begin_closing_locked(std::shared_ptr<Closing> closing, bool draining);
+  // kLeaving to kClosing. Returns the backend; the unit has a stand-in.
+  std::shared_ptr<backend::Backend> detach_locked();
+  void end_closing_locked();                                            // kClosing to kAbsent
+  std::shared_ptr<Closing> closing_locked() const { return closing_; }  // in kLeaving and kClosing
 
   // --- quality of service at the owner; unit/bandwidth.h
   void set_qos(const Qos& qos);
@@ -180,6 +188,10 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool descriptor_sense() const { return descriptor_sense_.load(std::memory_order_relaxed); }
 
  private:
+  void enter_locked(BackendState next);
+  bool opened_locked() const {
+    return backend_state_ == BackendState::kOpen || backend_state_ == BackendState::kLeaving;
+  }
   void update_ready_locked();
   void take_info_locked();
   void take_health_locked(MediumHealth found);
@@ -195,8 +207,8 @@ class Unit : public std::enable_shared_from_this<Unit> {
   mutable std::mutex mutex_;
   Role role_;
   std::atomic<uint64_t> epoch_{0};
-  bool opened_ = true;
-  bool placed_ = true;  // it has had a role
+  BackendState backend_state_ = BackendState::kOpen;
+  bool had_role_ = true;
   std::shared_ptr<Closing> closing_;
   std::shared_ptr<CacheSettling> cache_settling_;
   std::atomic<unsigned> held_{0};

@@ -1,0 +1,82 @@
+#include "base/sequence.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+using Done = std::function<void()>;
+
+// Events that the test causes.
+struct Events {
+  Done first;
+  std::function<void(int)> second;
+};
+
+Sequence two_steps(Events& events, std::shared_ptr<std::string> log) {
+  *log += "start ";
+  co_await Until<>([&events](Done done) { events.first = std::move(done); });
+  *log += "first ";
+  const int value =
+      co_await Until<int>([&events](std::function<void(int)> done) { events.second = done; });
+  *log += std::to_string(value);
+}
+
+TEST(SequenceTest, RunsFromWaitToWait) {
+  Events events;
+  const auto log = std::make_shared<std::string>();
+  two_steps(events, log);
+  EXPECT_EQ(*log, "start ");
+  std::exchange(events.first, nullptr)();
+  EXPECT_EQ(*log, "start first ");
+  std::exchange(events.second, nullptr)(7);
+  EXPECT_EQ(*log, "start first 7");
+  EXPECT_EQ(log.use_count(), 1) << "the sequence has released its arguments";
+}
+
+TEST(SequenceTest, ReleasesItsArgumentsIfItsEventCannotComeAnyMore) {
+  Events events;
+  const auto log = std::make_shared<std::string>();
+  two_steps(events, log);
+  EXPECT_EQ(log.use_count(), 2);
+  events.first = nullptr;
+  EXPECT_EQ(log.use_count(), 1);
+  EXPECT_EQ(*log, "start ");
+}
+
+Sequence immediate(std::vector<int>& seen) {
+  for (int i = 0; i < 3; ++i) {
+    seen.push_back(co_await Until<int>([i](std::function<void(int)> done) { done(i); }));
+  }
+}
+
+TEST(SequenceTest, TheEventMayComeWithinTheStart) {
+  std::vector<int> seen;
+  immediate(seen);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2}));
+}
+
+Sequence on_threads(std::vector<std::thread>& threads, Done ended) {
+  for (int i = 0; i < 20; ++i) {
+    co_await Until<>([&threads](Done done) { threads.emplace_back(std::move(done)); });
+  }
+  ended();
+}
+
+// ThreadSanitizer sees an access to the wait after the sequence continued on another thread.
+TEST(SequenceTest, ContinuesOnTheThreadOfTheEvent) {
+  std::vector<std::thread> threads;
+  threads.reserve(20);
+  bool over = false;
+  on_threads(threads, [&over] { over = true; });
+  // Each thread starts the next one before it ends.
+  for (size_t i = 0; i < threads.size(); ++i) threads[i].join();
+  EXPECT_TRUE(over);
+}
+
+}  // namespace
+}  // namespace sluice
