@@ -396,6 +396,4 @@ void Unit::reset_state(UnitAttention ua, Nanos now) {
   attached_->raise_owners_locked(ua, nullptr, now);
 }
 
-void tell_threshold_reached(Unit& unit) { unit.attached().raise({0x38, 0x07}, nullptr); }
-
 }  // namespace sluice::lun
