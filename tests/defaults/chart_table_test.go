@@ -51,7 +51,7 @@ var values = []proof{
 		"tests/charts/defaults: 'image.registry':"),
 	by("charts/sluice/values.schema.json image.tag", "empty: the chart's appVersion",
 		"tests/charts/defaults: 'image.tag':"),
-	by("charts/sluice/values.schema.json networkPolicy.metricsFrom", "empty: everybody",
+	by("charts/sluice/values.schema.json networkPolicy.metricsFrom", "empty: any client",
 		"tests/charts/defaults: 'networkPolicy.metricsFrom':"),
 	by("charts/sluice/values.schema.json seccomp.install", "false: gateways have no filter, unless their pool names a profile",
 		"tests/charts/defaults: 'seccomp.install':"),

@@ -75,6 +75,6 @@ var keys = []proof{
 		"gateway Defaults.OfAnImageOfCephAreThoseOfTheTable"),
 	by("gateway/src/config/key_table.cc Rbd.keyring", "= (where conf says)",
 		"gateway Defaults.OfAnImageOfCephAreThoseOfTheTable"),
-	by("gateway/src/config/key_table.cc ChapFile.hosts", "= (anybody)",
+	by("gateway/src/config/key_table.cc ChapFile.hosts", "= (every initiator)",
 		"gateway Defaults.OfAFlagAreThoseOfTheKey"),
 }

@@ -126,8 +126,8 @@ func (h *Host) validateChap() Violations {
 	var found Violations
 	if h.Spec.Chap == nil {
 		if !h.Spec.AllowUnauthenticated {
-			found.Add("spec.chap", "is missing: whoever knows the initiator's name could log in; "+
-				"set allowUnauthenticated if that is meant")
+			found.Add("spec.chap", "is missing: every client that uses the initiator name could log in; "+
+				"set allowUnauthenticated if that is intended")
 		}
 		if h.Spec.MutualChap != nil {
 			found.Add("spec.mutualChap", "needs spec.chap, too (RFC 7143 §12.1.3)")

@@ -58,7 +58,7 @@ type request struct {
 
 // stepsInCeph returns the steps in Ceph for each step: a record changes between a decision and its storing only if gateways are
 // fast.
-func (w *World) stepsInCeph() int {
+func (w *Simulation) stepsInCeph() int {
 	if w.broken == NoRecordGuard {
 		return 6
 	}
@@ -66,7 +66,7 @@ func (w *World) stepsInCeph() int {
 }
 
 // stepInCeph makes one event happen between a gateway and Ceph, or one of the gateway's requests for it.
-func (w *World) stepInCeph(p *process) {
+func (w *Simulation) stepInCeph(p *process) {
 	switch w.random.IntN(7) {
 	case 0:
 		w.connectClient(p)
@@ -89,7 +89,7 @@ func (w *World) stepInCeph(p *process) {
 }
 
 // connectClient makes a gateway connect a client and request that it is recorded.
-func (w *World) connectClient(p *process) {
+func (w *Simulation) connectClient(p *process) {
 	if !p.runs() {
 		return
 	}
@@ -108,7 +108,7 @@ func (w *World) connectClient(p *process) {
 }
 
 // answer makes the store handle the oldest request of a stream.
-func (w *World) answer(p *process) {
+func (w *Simulation) answer(p *process) {
 	if !p.stream || len(p.requests) == 0 {
 		return
 	}
@@ -129,12 +129,12 @@ func (w *World) answer(p *process) {
 	p.answers = append(p.answers, r)
 }
 
-func (w *World) volumeByUID(uid string) *model.Volume {
+func (w *Simulation) volumeByUID(uid string) *model.Volume {
 	return w.volume(uid[:len(uid)-len("-uid")])
 }
 
 // listen handles the oldest answer.
-func (w *World) listen(p *process) {
+func (w *Simulation) listen(p *process) {
 	if !p.runs() || len(p.answers) == 0 {
 		return
 	}
@@ -157,7 +157,7 @@ func (w *World) listen(p *process) {
 	}
 }
 
-func (w *World) listenOfRecord(p *process, r request) {
+func (w *Simulation) listenOfRecord(p *process, r request) {
 	p.rados.asked = false
 	switch {
 	case r.unknown:
@@ -171,7 +171,7 @@ func (w *World) listenOfRecord(p *process, r request) {
 }
 
 // actInCeph is one step of a gateway for one volume in Ceph.
-func (w *World) actInCeph(p *process, uid string) {
+func (w *Simulation) actInCeph(p *process, uid string) {
 	u := p.unit(uid)
 	o := u.received
 	role := roleOf(o, p.ref)
@@ -201,7 +201,7 @@ func (w *World) actInCeph(p *process, uid string) {
 
 // openAndServe follows the gateway's protocol: a recorded client opens the image, and the volume is served after a load in the
 // present epoch.
-func (w *World) openAndServe(p *process, uid string, o model.Ownership) {
+func (w *Simulation) openAndServe(p *process, uid string, o model.Ownership) {
 	u := p.unit(uid)
 	switch {
 	case p.rados.client == "" || !p.rados.recorded && w.broken != NoRecord:
@@ -221,7 +221,7 @@ func (w *World) openAndServe(p *process, uid string, o model.Ownership) {
 }
 
 // openImage opens the image and takes its lock. No client hands that over, but a gone client is blocklisted, and then has none.
-func (w *World) openImage(p *process, uid string, o model.Ownership) {
+func (w *Simulation) openImage(p *process, uid string, o model.Ownership) {
 	u, held := p.unit(uid), w.ceph.locks[uid]
 	gone := held.by != nil && (!held.by.alive || held.by.frozen && w.chance(2))
 	v := w.volumeByUID(uid)
@@ -245,10 +245,10 @@ func (w *World) openImage(p *process, uid string, o model.Ownership) {
 	}
 }
 
-func (w *World) blocklisted(p *process) bool { return w.ceph.blocklisted[p.rados.client] }
+func (w *Simulation) blocklisted(p *process) bool { return w.ceph.blocklisted[p.rados.client] }
 
 // shut closes an image.
-func (w *World) shut(p *process, uid string) {
+func (w *Simulation) shut(p *process, uid string) {
 	u := p.unit(uid)
 	if u.open != "" && w.ceph.locks[uid].client == u.open && !w.ceph.blocklisted[u.open] {
 		delete(w.ceph.locks, uid)
@@ -258,7 +258,7 @@ func (w *World) shut(p *process, uid string) {
 
 // handleBlocklisting handles a gateway's discovery that its client is blocklisted: it no longer answers commands of images that the
 // client has open, and returns with another client (R4).
-func (w *World) handleBlocklisting(p *process) {
+func (w *Simulation) handleBlocklisting(p *process) {
 	for _, v := range w.volumes() {
 		uid := v.Meta.UID
 		u := p.units[uid]
@@ -275,7 +275,7 @@ func (w *World) handleBlocklisting(p *process) {
 }
 
 // write is a command of a host to every volume that a gateway serves in Ceph. A blocklisted gateway discovers that now.
-func (w *World) write(p *process) {
+func (w *Simulation) write(p *process) {
 	if !p.runs() {
 		return
 	}
@@ -293,13 +293,13 @@ func (w *World) write(p *process) {
 }
 
 // mayWrite reports whether Ceph executes a gateway's writes to a volume.
-func (w *World) mayWrite(p *process, v *model.Volume) bool {
+func (w *Simulation) mayWrite(p *process, v *model.Volume) bool {
 	u := p.units[v.Meta.UID]
 	return u != nil && p.alive && u.serving != 0 && !w.ceph.blocklisted[u.open]
 }
 
 // writer returns another process that can write to a volume; nil: none.
-func (w *World) writer(v *model.Volume, but *process) *process {
+func (w *Simulation) writer(v *model.Volume, but *process) *process {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {
 			if p != but && w.mayWrite(p, v) {

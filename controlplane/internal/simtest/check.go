@@ -8,14 +8,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-func (w *World) violate(format string, args ...any) {
+func (w *Simulation) violate(format string, args ...any) {
 	w.found = append(w.found, fmt.Sprintf(format, args...))
 }
 
 // Violations returns the invariants that were violated.
-func (w *World) Violations() []string { return w.found }
+func (w *Simulation) Violations() []string { return w.found }
 
-func (w *World) servedBy(uid string) *process {
+func (w *Simulation) servedBy(uid string) *process {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {
 			if u := p.units[uid]; u != nil && u.serving != 0 && p.alive && !w.ceph.blocklisted[u.open] {
@@ -27,7 +27,7 @@ func (w *World) servedBy(uid string) *process {
 }
 
 // checkServing: one gateway serves in an epoch, at any time.
-func (w *World) checkServing(p *process, uid string, epoch uint64) {
+func (w *Simulation) checkServing(p *process, uid string, epoch uint64) {
 	key := epochKey{uid, epoch}
 	if by, known := w.served[key]; known && by != p.ref && !w.resumes(p, uid, by) {
 		w.violate("%s serves %s in epoch %d, in which %s has", p.ref, uid, epoch, by)
@@ -40,7 +40,7 @@ func (w *World) checkServing(p *process, uid string, epoch uint64) {
 }
 
 // checkOwn: epochs never decrease, each has one owner, none begins without the lock or the release, and no request is lost.
-func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, next model.Ownership) {
+func (w *Simulation) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, next model.Ownership) {
 	uid, was := before.Meta.UID, before.Status.Ownership
 	if next.Epoch < was.Epoch {
 		w.violate("the epoch of %s falls from %d to %d", uid, was.Epoch, next.Epoch)
@@ -78,7 +78,7 @@ func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, nex
 	w.checkRequest(a.Object, before, after)
 }
 
-func (w *World) process(ref model.GatewayRef) *process {
+func (w *Simulation) process(ref model.GatewayRef) *process {
 	if ref.IsZero() {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (w *World) process(ref model.GatewayRef) *process {
 }
 
 // checkRequest: a request to move ends only by a decision on that request.
-func (w *World) checkRequest(decided model.Object, before, after *model.Volume) {
+func (w *Simulation) checkRequest(decided model.Object, before, after *model.Volume) {
 	request := before.Status.MoveRequest
 	if request == nil || after.Status.MoveRequest != nil {
 		return
@@ -102,7 +102,7 @@ func (w *World) checkRequest(decided model.Object, before, after *model.Volume) 
 }
 
 // checkModify: a gateway is declared dead only if it was in trouble when that was decided, and requests are not lost.
-func (w *World) checkModify(decided, before, after model.Object, logRead int) {
+func (w *Simulation) checkModify(decided, before, after model.Object, logRead int) {
 	switch o := after.(type) {
 	case *model.Volume:
 		w.checkRequest(decided, before.(*model.Volume), o)
@@ -120,7 +120,7 @@ func (w *World) checkModify(decided, before, after model.Object, logRead int) {
 }
 
 // foundGone reports whether, in the log up to logRead, some peer's last report on an incarnation was that it does not reach it.
-func (w *World) foundGone(ref model.GatewayRef, logRead int) bool {
+func (w *Simulation) foundGone(ref model.GatewayRef, logRead int) bool {
 	last := map[uint32]model.Reach{}
 	for _, c := range w.store.log[:logRead] {
 		if r := c.record.Peer; r != nil && r.Peer == ref {

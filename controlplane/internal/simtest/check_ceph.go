@@ -9,7 +9,7 @@ import (
 )
 
 // checkServingInCeph: no other gateway can still write, and neither can this one if its epoch has ended.
-func (w *World) checkServingInCeph(p *process, uid string, epoch uint64) {
+func (w *Simulation) checkServingInCeph(p *process, uid string, epoch uint64) {
 	v := w.volumeByUID(uid)
 	if v == nil || !w.mayWrite(p, v) {
 		return
@@ -24,7 +24,7 @@ func (w *World) checkServingInCeph(p *process, uid string, epoch uint64) {
 }
 
 // checkWrite: a write never belongs to an older epoch than an earlier write.
-func (w *World) checkWrite(p *process, v *model.Volume) {
+func (w *Simulation) checkWrite(p *process, v *model.Volume) {
 	uid := v.Meta.UID
 	epoch := p.units[uid].serving
 	if epoch < w.ceph.written[uid] && !w.restored[uid] {
@@ -37,7 +37,7 @@ func (w *World) checkWrite(p *process, v *model.Volume) {
 }
 
 // checkOwnInCeph: an epoch ends only when no gateway can write in it any more.
-func (w *World) checkOwnInCeph(v *model.Volume, was, next model.Ownership) {
+func (w *Simulation) checkOwnInCeph(v *model.Volume, was, next model.Ownership) {
 	uid := v.Meta.UID
 	for _, client := range strings.Fields(next.FencedClients) {
 		if !w.ceph.blocklisted[client] {
@@ -58,7 +58,7 @@ func (w *World) checkOwnInCeph(v *model.Volume, was, next model.Ownership) {
 }
 
 // checkShutOut: a gateway that counts as fenced has reported the release itself, or all of its clients are known and blocklisted.
-func (w *World) checkShutOut(uid string, was model.Ownership) {
+func (w *Simulation) checkShutOut(uid string, was model.Ownership) {
 	p := w.process(was.Fence)
 	if u := p.units[uid]; u != nil && u.final >= was.Epoch-1 {
 		return
@@ -76,7 +76,7 @@ func (w *World) checkShutOut(uid string, was model.Ownership) {
 }
 
 // checkNoted: every client that is recorded as fenced is blocklisted.
-func (w *World) checkNoted(clients []string) {
+func (w *Simulation) checkNoted(clients []string) {
 	for _, client := range clients {
 		if !w.ceph.blocklisted[client] {
 			w.violate("%s is noted to be fenced and is not", client)
@@ -85,7 +85,7 @@ func (w *World) checkNoted(clients []string) {
 }
 
 // checkFence: one job fences an incarnation from a pool, for all volumes that wait, and another gateway executes it.
-func (w *World) checkFence(a *decide.GiveJob) {
+func (w *Simulation) checkFence(a *decide.GiveJob) {
 	if a.Kind != model.KindStoragePool {
 		w.violate("%s %s is fenced for by a job of its own", a.Kind, a.Name)
 	}
@@ -109,7 +109,7 @@ func (w *World) checkFence(a *decide.GiveJob) {
 }
 
 // checkRolledBack: no gateway has a volume open while its data changes.
-func (w *World) checkRolledBack(v *model.Volume) {
+func (w *Simulation) checkRolledBack(v *model.Volume) {
 	if v == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (w *World) checkRolledBack(v *model.Volume) {
 
 // checkDeletedInCeph: an image is deleted only when no gateway has it open. An image whose adoption failed goes to the trash at
 // most.
-func (w *World) checkDeletedInCeph(v *model.Volume, j *model.Job) {
+func (w *Simulation) checkDeletedInCeph(v *model.Volume, j *model.Job) {
 	if v == nil || w.restored[v.Meta.UID] {
 		return
 	}
@@ -136,7 +136,7 @@ func (w *World) checkDeletedInCeph(v *model.Volume, j *model.Job) {
 const maxFences = 3
 
 // checkRestOfCeph: every record belongs to a gateway, and nothing waits without need.
-func (w *World) checkRestOfCeph() {
+func (w *Simulation) checkRestOfCeph() {
 	held := map[model.GatewayRef]bool{}
 	for _, v := range w.volumes() {
 		o := v.Status.Ownership
@@ -165,7 +165,7 @@ func (w *World) checkRestOfCeph() {
 
 // cannotBeFenced reports whether a volume rightly finds no owner, because the restored store has lost which clients could write
 // it.
-func (w *World) cannotBeFenced(v *model.Volume) bool {
+func (w *Simulation) cannotBeFenced(v *model.Volume) bool {
 	uid, o := v.Meta.UID, v.Status.Ownership
 	if !inCeph(v) || !w.restored[uid] {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 // checkVolumeGoes: a volume is removed after its image, its owner and all objects that refer to it.
-func (w *World) checkVolumeGoes(v *model.Volume) {
+func (w *Simulation) checkVolumeGoes(v *model.Volume) {
 	name := v.Meta.Name
 	if v.Spec.ReclaimPolicy == model.ReclaimRetain || v.Spec.ReclaimPolicy == model.ReclaimDelete && neverAdopted(v) {
 		w.kept[model.VolumeLocation(v)] = true
@@ -31,7 +31,7 @@ func neverAdopted(v *model.Volume) bool {
 }
 
 // checkSnapshotGoes: a snapshot is removed after its image, and after the volumes that were made from it.
-func (w *World) checkSnapshotGoes(s *model.Snapshot) {
+func (w *Simulation) checkSnapshotGoes(s *model.Snapshot) {
 	if w.images[model.SnapshotLocation(s)] != 0 {
 		w.violate("snapshot %s was removed before its image", s.Meta.Name)
 	}
@@ -42,7 +42,7 @@ func (w *World) checkSnapshotGoes(s *model.Snapshot) {
 
 // checkGatewayGoes: a gateway is removed once it has nothing, as far as was known when that was decided. Changes that were stored
 // in between are corrected; checkRemoved verifies that.
-func (w *World) checkGatewayGoes(g *model.Gateway, logRead int) {
+func (w *Simulation) checkGatewayGoes(g *model.Gateway, logRead int) {
 	number, known := g.Status.Number, w.store.log[logRead-1].version
 	for _, v := range w.volumes() {
 		if o := v.Status.Ownership; v.Meta.Version <= known && o.Owner.Number == number && o.State != model.Acquiring && !w.restored[v.Meta.UID] {
@@ -57,7 +57,7 @@ func (w *World) checkGatewayGoes(g *model.Gateway, logRead int) {
 }
 
 // checkNotRemoved: a leader that knows of a gateway's removal assigns it nothing.
-func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, logRead int) {
+func (w *Simulation) checkNotRemoved(v *model.Volume, next model.Ownership, logRead int) {
 	was := v.Status.Ownership
 	if w.restored[v.Meta.UID] && next.State == model.Owned && next.Epoch > was.Epoch {
 		return // it reported that it serves, which a restored store did not know: this is adopted, and then fenced
@@ -71,7 +71,7 @@ func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, logRead i
 }
 
 // checkSnapshotTaken: a volume's owner takes its snapshots, or any gateway while there is no owner.
-func (w *World) checkSnapshotTaken(p *process, uid string) {
+func (w *Simulation) checkSnapshotTaken(p *process, uid string) {
 	if by := w.servedBy(uid); by != nil && by != p && p.units[uid] != nil && p.units[uid].received.Epoch != 0 {
 		w.violate("%s took a snapshot of %s, which %s serves", p.ref, uid, by.ref)
 	}

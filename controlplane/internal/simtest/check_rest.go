@@ -9,7 +9,7 @@ import (
 )
 
 // CheckRest reports everything that has not recovered although nothing prevents it.
-func (w *World) CheckRest() {
+func (w *Simulation) CheckRest() {
 	for _, v := range w.volumes() {
 		name, o := v.Meta.Name, v.Status.Ownership
 		if v.Meta.Deleting() {
@@ -58,7 +58,7 @@ func (w *World) CheckRest() {
 }
 
 // checkDrain: a gateway drains, unless no other gateway can take its volumes, or a target would be left with one path.
-func (w *World) checkDrain(g *model.Gateway) {
+func (w *Simulation) checkDrain(g *model.Gateway) {
 	if g.Meta.Deleting() {
 		if w.mayLeave(g) {
 			w.violate("%s was deleted and is there still, %s", g.Meta.Name, g.Status.Health)
@@ -77,14 +77,14 @@ func (w *World) checkDrain(g *model.Gateway) {
 }
 
 // ownsUnfenced reports whether a gateway owns a volume of which the clients that could write it are unknown.
-func (w *World) ownsUnfenced(g *model.Gateway) bool {
+func (w *Simulation) ownsUnfenced(g *model.Gateway) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
 		return v.Status.Ownership.Owner.Number == g.Status.Number && w.cannotBeFenced(v)
 	})
 }
 
 // mayLeave reports whether others can take what a gateway has: one gateway of its node, and two for a target's paths.
-func (w *World) mayLeave(g *model.Gateway) bool {
+func (w *Simulation) mayLeave(g *model.Gateway) bool {
 	taking := 0
 	for _, other := range all[*model.Gateway](w) {
 		if takesVolumes(other) {
@@ -97,7 +97,7 @@ func (w *World) mayLeave(g *model.Gateway) bool {
 func takesVolumes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
 
 // anyTakes reports whether a gateway that reaches a pool does not drain.
-func (w *World) anyTakes(pool string) bool {
+func (w *Simulation) anyTakes(pool string) bool {
 	local := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local
 	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
 		return (local == nil || g.Spec.Node == local.Node) && takesVolumes(g)
@@ -105,14 +105,14 @@ func (w *World) anyTakes(pool string) bool {
 }
 
 // copyIsTooSmall reports whether a volume has a copy that must be enlarged by a user: the source grew, and stays until then.
-func (w *World) copyIsTooSmall(source *model.Volume) bool {
+func (w *Simulation) copyIsTooSmall(source *model.Volume) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
 		return v.Spec.Source.Volume == source.Meta.Name && w.cannotBeMade(v) && reasonOf(v.Status.Conditions) == "SourceLarger"
 	})
 }
 
 // cannotBeMade reports whether a volume rightly has no image: its pool cannot copy, or its source is gone or larger.
-func (w *World) cannotBeMade(v *model.Volume) bool {
+func (w *Simulation) cannotBeMade(v *model.Volume) bool {
 	from := v.Spec.Source
 	if v.Status.CapacityBytes == 0 && from.Image != "" {
 		return v.Spec.SizeBytes < maxForeign && reasonOf(v.Status.Conditions) == "SourceLarger"
@@ -150,7 +150,7 @@ func reasonOf(conditions []model.Condition) string {
 }
 
 // checkSnapshots: each snapshot was taken, unless its pool cannot; each deleted one is gone.
-func (w *World) checkSnapshots() {
+func (w *Simulation) checkSnapshots() {
 	for _, s := range all[*model.Snapshot](w) {
 		v := w.volume(s.Spec.Volume)
 		switch {
@@ -172,7 +172,7 @@ func (w *World) checkSnapshots() {
 }
 
 // checkImages: nothing is left of deleted objects.
-func (w *World) checkImages() {
+func (w *Simulation) checkImages() {
 	known := maps.Clone(w.kept)
 	for _, v := range w.volumes() {
 		known[model.VolumeLocation(v)] = true
@@ -188,7 +188,7 @@ func (w *World) checkImages() {
 }
 
 // checkRemoved: a removed gateway has nothing.
-func (w *World) checkRemoved() {
+func (w *Simulation) checkRemoved() {
 	for number := range w.removed {
 		for _, v := range w.volumes() {
 			if o := v.Status.Ownership; o.Owner.Number == number || o.Next.Number == number {

@@ -11,7 +11,7 @@ import (
 
 // emptyStore starts a control plane with an empty store, in which administrators make the same gateways, pools and volumes. Later
 // the system's store is available again. Gateways do not follow the other store, so the volumes stay served.
-func (w *World) emptyStore() {
+func (w *Simulation) emptyStore() {
 	before := map[string][]string{}
 	for _, name := range w.names {
 		for uid, u := range w.running[name].units {
@@ -73,7 +73,7 @@ func (w *World) emptyStore() {
 const emptyRounds = 8
 
 // makeObjects makes the objects of another store again, as an administrator does: names and numbers are the same, uids differ.
-func (w *World) makeObjects(of *memory) {
+func (w *Simulation) makeObjects(of *memory) {
 	for _, key := range slices.SortedFunc(maps.Keys(of.objects), func(a, b decide.Key) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
@@ -97,7 +97,7 @@ func (w *World) makeObjects(of *memory) {
 }
 
 // followStore makes a gateway close the volumes that the store of its stream does not have.
-func (w *World) followStore(p *process) {
+func (w *Simulation) followStore(p *process) {
 	if !p.stream || !p.runs() {
 		return
 	}
@@ -112,7 +112,7 @@ func (w *World) followStore(p *process) {
 }
 
 // admitted reports whether a gateway belongs to the system of the store. A gateway without a system joins this one.
-func (w *World) admitted(p *process) bool {
+func (w *Simulation) admitted(p *process) bool {
 	i := w.identity
 	if i == nil {
 		return true

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-func (w *World) fault(p *process) {
+func (w *Simulation) fault(p *process) {
 	name := p.name
 	switch w.random.IntN(15) {
 	case 0:
@@ -57,7 +57,7 @@ func (w *World) fault(p *process) {
 }
 
 // stopOrSuspend ends a process or makes it sleep for long, and its peers detect that.
-func (w *World) stopOrSuspend(p *process) {
+func (w *Simulation) stopOrSuspend(p *process) {
 	if !p.runs() {
 		return
 	}
@@ -76,7 +76,7 @@ func (w *World) stopOrSuspend(p *process) {
 
 // restore sets the ownership of a volume to an earlier one, as a backup does. The control plane starts again, and later epochs
 // are known only from gateways' reports.
-func (w *World) restore() {
+func (w *Simulation) restore() {
 	volume := w.anyVolume()
 	if volume == nil {
 		return
@@ -105,7 +105,7 @@ func (w *World) restore() {
 }
 
 // user changes the desired state.
-func (w *World) user() {
+func (w *Simulation) user() {
 	volume := w.anyVolume()
 	g := w.gateway(pick(w, w.names))
 	if volume == nil || g == nil || !w.chance(2) {
@@ -139,7 +139,7 @@ func (w *World) user() {
 	}
 }
 
-func (w *World) mappedBy(volume string) *model.Target {
+func (w *Simulation) mappedBy(volume string) *model.Target {
 	for _, t := range all[*model.Target](w) {
 		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume }) {
 			return t
@@ -149,7 +149,7 @@ func (w *World) mappedBy(volume string) *model.Target {
 }
 
 // remap unmaps a LUN, or maps a volume that no target maps.
-func (w *World) remap(volume *model.Volume) {
+func (w *Simulation) remap(volume *model.Volume) {
 	if t := w.mappedBy(volume.Meta.Name); t != nil {
 		c := copyOf(t).(*model.Target)
 		c.Spec.Luns = slices.DeleteFunc(slices.Clone(t.Spec.Luns),

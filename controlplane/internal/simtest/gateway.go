@@ -78,7 +78,7 @@ func (p *process) say(uid string, state model.ObservedState, epoch, order uint64
 
 // deliverOwnership delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an
 // order or an epoch that is older than one that it has received.
-func (w *World) deliverOwnership(p *process, volume *model.Volume) {
+func (w *Simulation) deliverOwnership(p *process, volume *model.Volume) {
 	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.received.Order &&
 		volume.Status.Ownership.Epoch >= u.received.Epoch {
 		u.received, u.resumed = volume.Status.Ownership, false
@@ -92,7 +92,7 @@ func roleOf(o model.Ownership, self model.GatewayRef) pb.VolumeRole {
 }
 
 // act is one step of a gateway for one volume.
-func (w *World) act(p *process, volume *model.Volume) {
+func (w *Simulation) act(p *process, volume *model.Volume) {
 	uid := volume.Meta.UID
 	u := p.unit(uid)
 	o := u.received
@@ -132,13 +132,13 @@ func (w *World) act(p *process, volume *model.Volume) {
 }
 
 // repeat reports something again only if it has changed.
-func (w *World) repeat(p *process, uid string, state model.ObservedState, epoch, order uint64) {
+func (w *Simulation) repeat(p *process, uid string, state model.ObservedState, epoch, order uint64) {
 	if reported := p.unit(uid).reported; reported.State != state || reported.Epoch != epoch {
 		p.say(uid, state, epoch, order)
 	}
 }
 
-func (w *World) open(p *process, volume *model.Volume, o model.Ownership) {
+func (w *Simulation) open(p *process, volume *model.Volume, o model.Ownership) {
 	uid := volume.Meta.UID
 	u := p.unit(uid)
 	recorded, by, readable := w.readRecord(w.disk(uid))
@@ -169,7 +169,7 @@ func (w *World) open(p *process, volume *model.Volume, o model.Ownership) {
 }
 
 // serve writes the record as a whole, and then serves.
-func (w *World) serve(p *process, uid string, o model.Ownership) {
+func (w *Simulation) serve(p *process, uid string, o model.Ownership) {
 	d := w.disk(uid)
 	if o.Epoch < d.recorded {
 		w.violate("%s serves %s in epoch %d, and epoch %d is recorded beside its data", p.ref, uid, o.Epoch, d.recorded)
@@ -185,7 +185,7 @@ func (w *World) serve(p *process, uid string, o model.Ownership) {
 
 // lock takes a volume's lock if its holder does not keep it: a dead holder's lock is free, a frozen holder is killed, and a
 // running holder yields to an order that is not older than its own.
-func (w *World) lock(p *process, uid string, order uint64) bool {
+func (w *Simulation) lock(p *process, uid string, order uint64) bool {
 	d := w.disk(uid)
 	if p.unit(uid).yielded >= order {
 		return false
@@ -216,21 +216,21 @@ func (w *World) lock(p *process, uid string, order uint64) bool {
 	return true
 }
 
-func (w *World) close(p *process, uid string) {
+func (w *Simulation) close(p *process, uid string) {
 	p.unit(uid).serving = 0
 	if d := w.disk(uid); d.holder == p {
 		d.holder = nil
 	}
 }
 
-func (w *World) disk(uid string) *disk {
+func (w *Simulation) disk(uid string) *disk {
 	if w.disks[uid] == nil {
 		w.disks[uid] = &disk{}
 	}
 	return w.disks[uid]
 }
 
-func (w *World) crash(p *process) {
+func (w *Simulation) crash(p *process) {
 	p.alive, p.frozen = false, false
 	w.disconnect(p)
 	for _, u := range p.units {
@@ -244,7 +244,7 @@ func (w *World) crash(p *process) {
 }
 
 // connect opens a stream and sends reports on the volumes that the gateway has.
-func (w *World) connect(p *process) {
+func (w *Simulation) connect(p *process) {
 	g := get[*model.Gateway](w.store, model.KindGateway, p.name)
 	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] || !w.admitted(p) {
 		return
@@ -272,7 +272,7 @@ func (w *World) connect(p *process) {
 
 // forgetUnmapped drops a gateway's state of volumes that no target maps, because its desired state no longer contains them. A
 // restored store may have an older state of them than the gateway.
-func (w *World) forgetUnmapped(p *process) {
+func (w *Simulation) forgetUnmapped(p *process) {
 	for _, v := range w.volumes() {
 		u := p.units[v.Meta.UID]
 		if u != nil && u.serving == 0 && w.disk(v.Meta.UID).holder != p && v.Status.Ownership.State == model.Unowned && w.mappedBy(v.Meta.Name) == nil {
@@ -282,7 +282,7 @@ func (w *World) forgetUnmapped(p *process) {
 }
 
 // disconnect ends a stream. Reports on it that were not stored are lost.
-func (w *World) disconnect(p *process) {
+func (w *Simulation) disconnect(p *process) {
 	if p.stream {
 		p.stream, p.outbox, p.requests, p.answers = false, nil, nil, nil
 		w.store.forget("connection/" + p.name)
@@ -290,7 +290,7 @@ func (w *World) disconnect(p *process) {
 }
 
 // deliver stores the oldest report of a stream.
-func (w *World) deliver(p *process) {
+func (w *Simulation) deliver(p *process) {
 	if p.stream && len(p.outbox) > 0 {
 		r := p.outbox[0]
 		p.outbox = p.outbox[1:]
@@ -299,7 +299,7 @@ func (w *World) deliver(p *process) {
 }
 
 // checkPeers reports whether a gateway reaches the peers that it was sent.
-func (w *World) checkPeers(p *process) {
+func (w *Simulation) checkPeers(p *process) {
 	if !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
 	}
@@ -325,7 +325,7 @@ func (w *World) checkPeers(p *process) {
 }
 
 // peersOf returns the peers that the control plane sends a gateway, by number.
-func (w *World) peersOf(p *process) []uint32 {
+func (w *Simulation) peersOf(p *process) []uint32 {
 	o := objects.New()
 	for _, g := range all[*model.Gateway](w) {
 		known := *g

@@ -8,7 +8,7 @@ import (
 )
 
 // work executes the gateway's jobs.
-func (w *World) work(p *process) {
+func (w *Simulation) work(p *process) {
 	if !p.runs() || !p.stream {
 		return
 	}
@@ -34,7 +34,7 @@ func (w *World) work(p *process) {
 }
 
 // do executes a job, idempotently.
-func (w *World) do(p *process, j *model.Job) model.JobResult {
+func (w *Simulation) do(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
 	if problem := w.storageMismatch(j.PoolUID); problem != "" {
 		return model.JobResult{Problem: problem}
@@ -71,12 +71,12 @@ func (w *World) do(p *process, j *model.Job) model.JobResult {
 }
 
 // ownedElsewhere reports whether a gateway does not serve a volume although it knows that the volume has an owner.
-func (w *World) ownedElsewhere(p *process, uid string) bool {
+func (w *Simulation) ownedElsewhere(p *process, uid string) bool {
 	u := p.units[uid]
 	return u != nil && u.serving == 0 && u.received.Epoch != 0 && u.received.State != model.Unowned
 }
 
-func (w *World) reflink(from, to, pool string, size int64) model.JobResult {
+func (w *Simulation) reflink(from, to, pool string, size int64) model.JobResult {
 	switch {
 	case w.images[to] != 0: // it was done before
 	case pool == noReflink:

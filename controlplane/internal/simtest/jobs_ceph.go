@@ -7,7 +7,7 @@ import (
 )
 
 // doInCeph executes a job in Ceph.
-func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
+func (w *Simulation) doInCeph(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
 	fail := func(problem string) model.JobResult { return model.JobResult{Problem: problem} }
 	if w.blocklisted(p) {
@@ -67,7 +67,7 @@ func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
 }
 
 // volumeOf returns the volume of a job; nil: the job is for another object.
-func (w *World) volumeOf(j *model.Job) *model.Volume {
+func (w *Simulation) volumeOf(j *model.Job) *model.Volume {
 	uid, _, _ := strings.Cut(j.ID, ".")
 	for _, v := range w.volumes() {
 		if v.Meta.UID == uid {
@@ -78,13 +78,13 @@ func (w *World) volumeOf(j *model.Job) *model.Volume {
 }
 
 // lockedByAnother reports whether a living client of another gateway has the image's lock: only its owner may manage the image.
-func (w *World) lockedByAnother(p *process, uid string) bool {
+func (w *Simulation) lockedByAnother(p *process, uid string) bool {
 	held := w.ceph.locks[uid]
 	return held.by != nil && held.by.alive && held.client != p.rados.client && !w.ceph.blocklisted[held.client]
 }
 
 // cloneInCeph makes an image that shares its parent's blocks until it is flattened.
-func (w *World) cloneInCeph(j *model.Job) model.JobResult {
+func (w *Simulation) cloneInCeph(j *model.Job) model.JobResult {
 	parent := j.SourceLocation
 	if j.SnapshotOf != "" {
 		parent = j.SnapshotOf
@@ -101,7 +101,7 @@ func (w *World) cloneInCeph(j *model.Job) model.JobResult {
 }
 
 // deleteInCeph refuses, as Ceph does, while the image is open or a clone, even one in the trash, shares its blocks.
-func (w *World) deleteInCeph(p *process, j *model.Job, v *model.Volume, uid string) model.JobResult {
+func (w *Simulation) deleteInCeph(p *process, j *model.Job, v *model.Volume, uid string) model.JobResult {
 	w.checkDeletedInCeph(v, j)
 	if w.lockedByAnother(p, uid) {
 		return model.JobResult{Problem: "in use"}

@@ -27,7 +27,7 @@ func fits(keys *keyring.Keyring, of *memory) bool {
 }
 
 // startReplicaWithOtherKeys starts a replica whose key file is another system's. It ends before it can be elected.
-func (w *World) startReplicaWithOtherKeys() {
+func (w *Simulation) startReplicaWithOtherKeys() {
 	if !fits(otherKeys(), w.store) && w.broken != NoKeyCheck {
 		return
 	}
@@ -36,7 +36,7 @@ func (w *World) startReplicaWithOtherKeys() {
 }
 
 // deliverSecrets makes a gateway take the secrets of hosts from the replica of its stream.
-func (w *World) deliverSecrets(p *process) {
+func (w *Simulation) deliverSecrets(p *process) {
 	if w.identity != nil && p.stream {
 		p.secrets = w.leaders[w.identity.random.IntN(len(w.leaders))].keys
 	}

@@ -19,7 +19,7 @@ const (
 const noReflink = "pool-2"
 
 // all returns the objects of a kind, by name.
-func all[T model.Object](w *World) []T {
+func all[T model.Object](w *Simulation) []T {
 	var found []T
 	for _, o := range w.store.objects {
 		if object, ok := o.(T); ok {
@@ -31,7 +31,7 @@ func all[T model.Object](w *World) []T {
 }
 
 // anyOf returns any object of a kind; false: there is none.
-func anyOf[T model.Object](w *World) (T, bool) {
+func anyOf[T model.Object](w *Simulation) (T, bool) {
 	found := all[T](w)
 	if len(found) == 0 {
 		var none T
@@ -40,23 +40,23 @@ func anyOf[T model.Object](w *World) (T, bool) {
 	return pick(w, found), true
 }
 
-func (w *World) volumes() []*model.Volume { return all[*model.Volume](w) }
+func (w *Simulation) volumes() []*model.Volume { return all[*model.Volume](w) }
 
-func (w *World) anyVolume() *model.Volume {
+func (w *Simulation) anyVolume() *model.Volume {
 	volume, _ := anyOf[*model.Volume](w)
 	return volume
 }
 
 // gateway returns nil once the gateway was removed.
-func (w *World) gateway(name string) *model.Gateway {
+func (w *Simulation) gateway(name string) *model.Gateway {
 	return get[*model.Gateway](w.store, model.KindGateway, name)
 }
 
-func (w *World) volume(name string) *model.Volume {
+func (w *Simulation) volume(name string) *model.Volume {
 	return get[*model.Volume](w.store, model.KindVolume, name)
 }
 
-func (w *World) deliverAll(p *process) {
+func (w *Simulation) deliverAll(p *process) {
 	w.deliverSecrets(p)
 	w.forgetUnmapped(p)
 	for _, v := range w.volumes() {
@@ -64,14 +64,14 @@ func (w *World) deliverAll(p *process) {
 	}
 }
 
-func (w *World) makeVolume(name, pool string, size int64, from model.VolumeSource) {
+func (w *Simulation) makeVolume(name, pool string, size int64, from model.VolumeSource) {
 	w.sizes[name] = size
 	w.store.put(&model.Volume{Meta: model.Meta{Name: name, UID: name + "-uid"},
 		Spec:   model.VolumeSpec{Pool: pool, SizeBytes: size, ReclaimPolicy: model.ReclaimDelete, Source: from},
 		Status: model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}})
 }
 
-func (w *World) makeTarget(name string, volumes ...string) {
+func (w *Simulation) makeTarget(name string, volumes ...string) {
 	t := &model.Target{Meta: model.Meta{Name: name, UID: name}, Spec: model.TargetSpec{GatewayPool: "default", Paths: 2}}
 	for i, v := range volumes {
 		t.Spec.Luns = append(t.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v})
@@ -80,13 +80,13 @@ func (w *World) makeTarget(name string, volumes ...string) {
 }
 
 // name returns a name for a new object.
-func (w *World) name(what string) string {
+func (w *Simulation) name(what string) string {
 	w.made++
 	return fmt.Sprintf("%s-%d", what, w.made)
 }
 
 // referrers returns the objects that refer to a volume: its snapshots, and the target that maps it.
-func (w *World) referrers(volume string) []string {
+func (w *Simulation) referrers(volume string) []string {
 	var who []string
 	for _, s := range all[*model.Snapshot](w) {
 		if s.Spec.Volume == volume {
@@ -100,12 +100,12 @@ func (w *World) referrers(volume string) []string {
 }
 
 // madeFrom reports whether a volume was made from a snapshot, and therefore refers to it.
-func (w *World) madeFrom(snapshot string) bool {
+func (w *Simulation) madeFrom(snapshot string) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool { return v.Spec.Source.Snapshot == snapshot })
 }
 
 // deleteObject marks an object as deleted, as the store does.
-func (w *World) deleteObject(object model.Object) {
+func (w *Simulation) deleteObject(object model.Object) {
 	if object.Metadata().Deleting() {
 		return
 	}
@@ -115,7 +115,7 @@ func (w *World) deleteObject(object model.Object) {
 }
 
 // userOfCopies takes snapshots, makes volumes from them and from other volumes, and deletes objects.
-func (w *World) userOfCopies() {
+func (w *Simulation) userOfCopies() {
 	switch w.random.IntN(14) {
 	case 0, 1, 2, 3:
 		if v := w.anyVolume(); v != nil && !v.Meta.Deleting() && len(all[*model.Snapshot](w)) < maxSnapshots {
@@ -154,7 +154,7 @@ func (w *World) userOfCopies() {
 }
 
 // makeClone makes a volume from a snapshot, or from another volume.
-func (w *World) makeClone() {
+func (w *Simulation) makeClone() {
 	if len(w.volumes()) >= maxVolumes {
 		return
 	}
@@ -168,7 +168,7 @@ func (w *World) makeClone() {
 }
 
 // deleteGateway requests the deletion of a gateway whose node has another one that stays.
-func (w *World) deleteGateway() {
+func (w *Simulation) deleteGateway() {
 	g, _ := anyOf[*model.Gateway](w)
 	others := func(other *model.Gateway) bool {
 		return other != g && other.Spec.Node == g.Spec.Node && !other.Meta.Deleting()
@@ -183,7 +183,7 @@ func (w *World) deleteGateway() {
 }
 
 // removeGateway removes a gateway from the store. The user who requested that stops its process.
-func (w *World) removeGateway(g *model.Gateway, logRead int) {
+func (w *Simulation) removeGateway(g *model.Gateway, logRead int) {
 	w.checkGatewayGoes(g, logRead)
 	w.store.remove(g)
 	w.removed[g.Status.Number] = len(w.store.log)

@@ -8,7 +8,7 @@ import (
 )
 
 // damageRecord destroys one copy of a local volume's record, or both.
-func (w *World) damageRecord() {
+func (w *Simulation) damageRecord() {
 	i := w.identity
 	volumes := w.volumes()
 	if len(volumes) == 0 {
@@ -26,7 +26,7 @@ func (w *World) damageRecord() {
 
 // readRecord returns the epoch of the record beside a volume's data, the gateway that wrote it, and whether the record can be
 // read. One copy suffices.
-func (w *World) readRecord(d *disk) (uint64, model.GatewayRef, bool) {
+func (w *Simulation) readRecord(d *disk) (uint64, model.GatewayRef, bool) {
 	switch {
 	case !slices.Contains(d.damaged[:], true):
 		return d.recorded, d.by, true
@@ -39,7 +39,7 @@ func (w *World) readRecord(d *disk) (uint64, model.GatewayRef, bool) {
 
 // startFromOldState ends a gateway, waits until another one of its node owns its volumes, and ends all gateways of the node. Then
 // the first gateway starts without the control plane and knows only its saved state. Random faults alone seldom lead to that.
-func (w *World) startFromOldState(first string) {
+func (w *Simulation) startFromOldState(first string) {
 	p := w.running[first]
 	if w.gateway(first) == nil || !p.alive {
 		return
@@ -76,7 +76,7 @@ const takeoverRounds = 20
 // resume gives a starting gateway the volumes that, according to its former process's saved state, it owns. That state may be
 // outdated (DESIGN R3); the next message about a volume replaces it. Volumes in Ceph are excluded, because the control plane
 // first records the new client.
-func (w *World) resume(p, former *process) {
+func (w *Simulation) resume(p, former *process) {
 	if w.identity == nil || former == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (w *World) resume(p, former *process) {
 }
 
 // resumes reports whether a gateway may continue in an epoch of its own former process, which has ended.
-func (w *World) resumes(p *process, uid string, former model.GatewayRef) bool {
+func (w *Simulation) resumes(p *process, uid string, former model.GatewayRef) bool {
 	u := p.units[uid]
 	if u == nil || !u.resumed || former.Number != p.ref.Number {
 		return false
@@ -104,6 +104,6 @@ func (w *World) resumes(p *process, uid string, former model.GatewayRef) bool {
 }
 
 // wasResumed reports whether two processes of one gateway may each have owned a volume in an epoch, one after the other.
-func (w *World) wasResumed(key epochKey, former, next model.GatewayRef) bool {
+func (w *Simulation) wasResumed(key epochKey, former, next model.GatewayRef) bool {
 	return w.identity != nil && w.identity.resumed[key] && former.Number == next.Number
 }

@@ -4,7 +4,7 @@ import "time"
 
 // Recover ends all faults and runs everything until all that can recover has recovered: every process runs, one replica leads,
 // and everything is received and stored in order.
-func (w *World) Recover() {
+func (w *Simulation) Recover() {
 	w.faulty = false
 	clear(w.cut)
 	clear(w.cutPeers)
@@ -41,7 +41,7 @@ func (w *World) Recover() {
 }
 
 // reconnect makes a gateway run and connect.
-func (w *World) reconnect(name string) {
+func (w *Simulation) reconnect(name string) {
 	if !w.running[name].alive {
 		w.start(name)
 	}
@@ -55,7 +55,7 @@ func (w *World) reconnect(name string) {
 
 // runWhileAsleep runs the others while some processes sleep, until the sleeping ones are declared dead. Then these wake up, and
 // continue where they were before they receive anything.
-func (w *World) runWhileAsleep(l *leader, asleep []*process) {
+func (w *Simulation) runWhileAsleep(l *leader, asleep []*process) {
 	for range sleepRounds {
 		w.now = w.now.Add(time.Second)
 		w.stepAll(l)
@@ -78,7 +78,7 @@ func (w *World) runWhileAsleep(l *leader, asleep []*process) {
 }
 
 // exchangeMessages handles all requests of a gateway and their answers.
-func (w *World) exchangeMessages(p *process) {
+func (w *Simulation) exchangeMessages(p *process) {
 	for range len(p.requests) {
 		w.answer(p)
 	}
@@ -96,7 +96,7 @@ const (
 )
 
 // stepAll is a round in which every process takes one step.
-func (w *World) stepAll(l *leader) {
+func (w *Simulation) stepAll(l *leader) {
 	w.now = w.now.Add(500 * time.Millisecond)
 	l.listen(w, len(w.store.log))
 	l.listenOfClients(w, len(w.store.clientLog))

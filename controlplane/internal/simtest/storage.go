@@ -52,7 +52,7 @@ func newIdentity(seed uint64, broken Rule) *identity {
 func (i *identity) chance(in int) bool { return i.random.IntN(in) == 0 }
 
 // begin makes every volume served before faults begin, because a run with faults from the start seldom serves anything.
-func (w *World) begin() {
+func (w *Simulation) begin() {
 	if w.identity == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (w *World) begin() {
 }
 
 // upgrade turns the system into one of a release before markers, and replaces all gateways.
-func (w *World) upgrade() {
+func (w *Simulation) upgrade() {
 	for _, name := range w.names {
 		w.store.forget(recordKey("pool", w.running[name].pool(), w.running[name].ref.Number))
 		w.start(name)
@@ -87,7 +87,7 @@ func (p *process) pool() string { return "pool-" + p.node[len("node-"):] }
 const beginRounds = 20
 
 // stepOfIdentity makes one of these events happen.
-func (w *World) stepOfIdentity() {
+func (w *Simulation) stepOfIdentity() {
 	i := w.identity
 	if i == nil {
 		return
@@ -120,7 +120,7 @@ func (w *World) stepOfIdentity() {
 }
 
 // damageImage enters the image of a random volume, if it has one, in a list of damaged images.
-func (w *World) damageImage(damaged map[string]bool) {
+func (w *Simulation) damageImage(damaged map[string]bool) {
 	if volumes := w.volumes(); len(volumes) > 0 {
 		location := model.VolumeLocation(volumes[w.identity.random.IntN(len(volumes))])
 		damaged[location] = w.images[location] != 0
@@ -128,7 +128,7 @@ func (w *World) damageImage(damaged map[string]bool) {
 }
 
 // duplicate starts a second process of a gateway, which replaces the first one. The first one ends once it learns that.
-func (w *World) duplicate(name string) {
+func (w *Simulation) duplicate(name string) {
 	old := w.running[name]
 	if !old.runs() || w.gateway(name) == nil {
 		return
@@ -144,7 +144,7 @@ func (w *World) duplicate(name string) {
 }
 
 // endReplaced ends the replaced processes.
-func (w *World) endReplaced() {
+func (w *Simulation) endReplaced() {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {
 			if p != w.running[name] && p.alive {
@@ -155,19 +155,19 @@ func (w *World) endReplaced() {
 }
 
 // isKnown reports whether the control plane knows a pool's marker or an image in it. Until then it accepts any empty directory.
-func (w *World) isKnown(uid string) bool {
+func (w *Simulation) isKnown(uid string) bool {
 	return get[*model.StoragePool](w.store, model.KindStoragePool, uid).Status.Marker != "" ||
 		slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool { return v.Spec.Pool == uid && v.Status.CapacityBytes > 0 })
 }
 
 // heal restores everything.
-func (w *World) heal() {
+func (w *Simulation) heal() {
 	if w.identity != nil {
 		w.putBack()
 	}
 }
 
-func (w *World) putBack() {
+func (w *Simulation) putBack() {
 	i := w.identity
 	w.endReplaced()
 	clear(i.replaced)
@@ -181,7 +181,7 @@ func (w *World) putBack() {
 }
 
 // present reports whether a file is at an image's path. It may be another file.
-func (w *World) present(pool, location string) bool {
+func (w *Simulation) present(pool, location string) bool {
 	if p := w.identity.pools[pool]; p.away {
 		return p.below[location]
 	}
@@ -190,7 +190,7 @@ func (w *World) present(pool, location string) bool {
 
 // storageMismatch returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get
 // its first marker.
-func (w *World) storageMismatch(uid string) string {
+func (w *Simulation) storageMismatch(uid string) string {
 	i := w.identity
 	if i == nil || i.pools[uid] == nil || w.broken == NoMarker {
 		return ""
@@ -215,7 +215,7 @@ func (w *World) storageMismatch(uid string) string {
 }
 
 // reportPool reports on the local pool of a gateway's node, if that has changed.
-func (w *World) reportPool(p *process) {
+func (w *Simulation) reportPool(p *process) {
 	if w.identity == nil || !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
 	}
@@ -236,7 +236,7 @@ func (w *World) reportPool(p *process) {
 }
 
 // unopenable returns why a gateway does not open a local volume; empty: it does.
-func (w *World) unopenable(v *model.Volume) string {
+func (w *Simulation) unopenable(v *model.Volume) string {
 	if w.identity == nil || w.identity.pools[v.Spec.Pool] == nil {
 		return ""
 	}
@@ -255,7 +255,7 @@ func (w *World) unopenable(v *model.Volume) string {
 }
 
 // checkImage: the served image is the recorded one, for hosts with the recorded secrets.
-func (w *World) checkImage(p *process, uid string) {
+func (w *Simulation) checkImage(p *process, uid string) {
 	if w.identity == nil {
 		return
 	}
@@ -279,7 +279,7 @@ func (w *World) checkImage(p *process, uid string) {
 }
 
 // checkMade: each volume that was made has an image in its pool.
-func (w *World) checkMade() {
+func (w *Simulation) checkMade() {
 	if w.identity == nil {
 		return
 	}
@@ -291,7 +291,7 @@ func (w *World) checkMade() {
 }
 
 // doBelow executes a job in the directory below a mount point, as a gateway that does not compare markers would.
-func (w *World) doBelow(j *model.Job) model.JobResult {
+func (w *Simulation) doBelow(j *model.Job) model.JobResult {
 	below := w.identity.pools[j.PoolUID].below
 	switch j.Action {
 	case model.JobDeleteImage:

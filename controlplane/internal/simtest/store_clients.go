@@ -69,7 +69,7 @@ func (m *memory) refs() []model.GatewayRef {
 }
 
 // restoreClients sets the records to an earlier state.
-func (w *World) restoreClients() {
+func (w *Simulation) restoreClients() {
 	m := w.store
 	past := map[model.GatewayRef]*model.RadosClients{}
 	for _, c := range m.clientLog[:w.random.IntN(len(m.clientLog)+1)] {

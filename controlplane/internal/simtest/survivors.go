@@ -10,7 +10,7 @@ import (
 // LoseAllButOne ends all gateways but one permanently, after everything has recovered. It reports the volumes in Ceph that the
 // remaining gateway does not come to own. Only that gateway can report that the others are gone, even those with which it shared
 // no path set.
-func (w *World) LoseAllButOne() {
+func (w *Simulation) LoseAllButOne() {
 	var taking []*process
 	for _, name := range w.names {
 		if g := w.gateway(name); g != nil && takesVolumes(g) && w.running[name].runs() {
@@ -40,7 +40,7 @@ func (w *World) LoseAllButOne() {
 	}
 }
 
-func (w *World) unserved(by *process) []*model.Volume {
+func (w *Simulation) unserved(by *process) []*model.Volume {
 	return slices.DeleteFunc(w.volumes(), func(v *model.Volume) bool {
 		t := w.mappedBy(v.Meta.Name)
 		if !inCeph(v) || v.Meta.Deleting() || t == nil || t.Meta.Deleting() || w.cannotBeMade(v) || w.cannotBeFenced(v) {

@@ -19,7 +19,7 @@ var (
 // term makes the changes of one action, as store.Term does in etcd, and checks each. It refuses the changes of a deposed leader,
 // except changes of ownership: for these, compare-and-swap alone must be sufficient.
 type term struct {
-	*World
+	*Simulation
 	action decide.Action
 	by     *leader
 	// logRead is the part of the log on which the action was decided.

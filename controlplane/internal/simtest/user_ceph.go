@@ -12,7 +12,7 @@ const (
 )
 
 // userOfCeph makes a request that is possible only in Ceph.
-func (w *World) userOfCeph() {
+func (w *Simulation) userOfCeph() {
 	switch w.random.IntN(6) {
 	case 0, 1:
 		if s, found := anyOf[*model.Snapshot](w); found {
@@ -44,7 +44,7 @@ func (w *World) userOfCeph() {
 }
 
 // rollBack is store.RequestRollBack.
-func (w *World) rollBack(s *model.Snapshot) {
+func (w *Simulation) rollBack(s *model.Snapshot) {
 	v := w.volume(s.Spec.Volume)
 	if v == nil || !inCeph(v) || !s.Status.Ready || s.Meta.Deleting() || v.Status.RollBack != nil ||
 		w.mappedBy(v.Meta.Name) != nil || v.Status.Ownership.State != model.Unowned {

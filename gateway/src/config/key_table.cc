@@ -164,9 +164,8 @@ constexpr auto kTargets = std::to_array<Key>({
          "The target's iSCSI name: iqn., eui. or naa."),
     text("alias", 0, 255, "(none)", "TargetAlias, a name for people."),
     list("hosts", 0, lim::kMaxHosts, kRequired,
-         "Who may log in. The first entry that names the initiator counts. `[]` admits no "
-         "initiator, "
-         "`[{initiators: [\"*\"]}]` everybody."),
+         "The hosts that may log in. The first entry that names the initiator counts. `[]` admits "
+         "no initiator, `[{initiators: [\"*\"]}]` every initiator."),
     list("luns", 0, lim::kMaxLuns, "(none)", "Its logical units."),
 });
 
@@ -241,7 +240,7 @@ constexpr auto kRbd = std::to_array<Key>({
 });
 
 constexpr auto kChapFile = std::to_array<Key>({
-    list("hosts", 0, lim::kMaxHosts, "(anybody)",
+    list("hosts", 0, lim::kMaxHosts, "(every initiator)",
          "As `hosts` of a target; for every `--target` of the command line."),
     section("discovery", "", "As `discovery` above."),
 });

@@ -19,7 +19,7 @@ func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha
 		return "", err
 	}
 	for _, t := range targets {
-		if why := lacks(t); why != "" {
+		if why := missingForRedundancy(t); why != "" {
 			return fmt.Sprintf("target %s would lose a path it cannot spare: %s. (rollout.ignoreRedundancy goes on all the same)",
 				t.GetMeta().GetName(), why), nil
 		}
@@ -27,9 +27,9 @@ func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha
 	return "", nil
 }
 
-// lacks returns what a target lacks to lose a path. If it has all its wanted paths and is still not redundant, another switch or
+// missingForRedundancy returns what a target lacks to lose a path. If it has all its wanted paths and is still not redundant, another switch or
 // node is missing. No order of a rollout corrects that, and planned moves do not need it.
-func lacks(t *pb.Target) string {
+func missingForRedundancy(t *pb.Target) string {
 	if t.GetSpec().GetPaths() < 2 {
 		return "" // its user wants no redundancy
 	}

@@ -69,8 +69,8 @@ const (
 	NoKeyCheck
 )
 
-// World is a cluster with random events, in an order that its seed determines.
-type World struct {
+// Simulation is a cluster with random events, in an order that its seed determines.
+type Simulation struct {
 	random *rand.Rand
 	now    time.Time
 	broken Rule
@@ -145,8 +145,8 @@ type step struct {
 
 // New returns a cluster of two nodes with two gateways each, a local pool on each node and one in Ceph, five volumes and two
 // targets.
-func New(seed uint64, broken Rule) *World {
-	w := &World{random: rand.New(rand.NewPCG(seed, 1)), broken: broken, faulty: true,
+func New(seed uint64, broken Rule) *Simulation {
+	w := &Simulation{random: rand.New(rand.NewPCG(seed, 1)), broken: broken, faulty: true,
 		now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), store: newMemory(),
 		nodes: map[string]string{}, running: map[string]*process{}, past: map[string][]*process{},
 		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
@@ -185,11 +185,11 @@ func New(seed uint64, broken Rule) *World {
 	return w
 }
 
-func (w *World) chance(in int) bool { return w.random.IntN(in) == 0 }
+func (w *Simulation) chance(in int) bool { return w.random.IntN(in) == 0 }
 
-func pick[T any](w *World, from []T) T { return from[w.random.IntN(len(from))] }
+func pick[T any](w *Simulation, from []T) T { return from[w.random.IntN(len(from))] }
 
-func (w *World) start(name string) {
+func (w *Simulation) start(name string) {
 	if w.gateway(name) == nil {
 		return // a removed gateway is not started
 	}
@@ -204,7 +204,7 @@ func (w *World) start(name string) {
 	w.connect(p)
 }
 
-func (w *World) newProcess(name string) *process {
+func (w *Simulation) newProcess(name string) *process {
 	w.counter++
 	number := uint32(slices.Index(w.names, name) + 1)
 	return &process{name: name, node: w.nodes[name], alive: true, units: map[string]*unit{},
@@ -212,7 +212,7 @@ func (w *World) newProcess(name string) *process {
 }
 
 // elect begins a new leader's term. Earlier leaders may not have learned that.
-func (w *World) elect() {
+func (w *Simulation) elect() {
 	w.store.revision++
 	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), logRead: len(w.store.log),
 		clientsRead: len(w.store.clientLog), keys: systemKeys()}
@@ -223,7 +223,7 @@ func (w *World) elect() {
 }
 
 // use returns a load report in which hosts use every other volume. Volumes that no host uses wait for these.
-func (w *World) use() model.Observed {
+func (w *Simulation) use() model.Observed {
 	report := &model.LoadReport{At: w.now}
 	for i, volume := range w.volumes() {
 		report.Volumes = append(report.Volumes, model.VolumeLoad{UID: volume.Meta.UID, Bytes: uint64(i % 2)})
@@ -232,7 +232,7 @@ func (w *World) use() model.Observed {
 }
 
 // rewrite returns a record as a leader with a broken rule sees it.
-func (w *World) rewrite(o model.Observed) model.Observed {
+func (w *Simulation) rewrite(o model.Observed) model.Observed {
 	if o.Peer != nil && w.broken == NoPeers {
 		r := *o.Peer
 		r.Reach = model.PeerRefused
@@ -264,7 +264,7 @@ func (w *World) rewrite(o model.Observed) model.Observed {
 	return o
 }
 
-func (l *leader) listen(w *World, to int) {
+func (l *leader) listen(w *Simulation, to int) {
 	w.store.applyLog(l.view, l.logRead, to, w.now, w.rewrite)
 	l.logRead = to
 	if w.broken == UnknownIsFenced {
@@ -280,7 +280,7 @@ func (l *leader) listen(w *World, to int) {
 }
 
 // inventClients makes a leader treat unknown clients as fenced.
-func (w *World) inventClients(l *leader) {
+func (w *Simulation) inventClients(l *leader) {
 	for _, v := range w.volumes() {
 		fence := v.Status.Ownership.Fence
 		if inCeph(v) && !fence.IsZero() && w.store.clients[fence] == nil {
@@ -289,12 +289,12 @@ func (w *World) inventClients(l *leader) {
 	}
 }
 
-func (l *leader) listenOfClients(w *World, to int) {
+func (l *leader) listenOfClients(w *Simulation, to int) {
 	w.store.tellClients(l.view, l.clientsRead, to)
 	l.clientsRead = to
 }
 
-func (l *leader) decide(w *World, key decide.Key) {
+func (l *leader) decide(w *Simulation, key decide.Key) {
 	if decision := l.view.Decide(key, w.now); len(decision.Actions) > 0 {
 		l.pending = append(l.pending, step{decision.Actions, l.logRead})
 	}
@@ -304,7 +304,7 @@ func (l *leader) plan() { l.view.TakePlan(placement.Plan(l.view.Cluster())) }
 
 // carryOut stores the decision at a place in the queue, action by action, until one cannot be stored. Unlike the real leader, it
 // learns of its own writes only from the watch.
-func (l *leader) carryOut(w *World, at int) {
+func (l *leader) carryOut(w *Simulation, at int) {
 	s := l.pending[at]
 	l.pending = slices.Delete(l.pending, at, at+1)
 	for _, a := range s.actions {
@@ -319,7 +319,7 @@ func (l *leader) carryOut(w *World, at int) {
 }
 
 // Step makes one random event happen, and one between a gateway and Ceph.
-func (w *World) Step() {
+func (w *Simulation) Step() {
 	w.stepOfIdentity()
 	for range w.stepsInCeph() {
 		w.stepInCeph(w.running[pick(w, w.names)])
