@@ -70,7 +70,7 @@ Result<void> Applier::put(const Action& action) {
 void Applier::remove(const Action& action) {
   switch (action.key.kind) {
     case wire::OBJECT_KIND_POOL:
-      return volumes_.remove_pool(action.key.id);
+      return volumes_.pools().remove(action.key.id);
     case wire::OBJECT_KIND_VOLUME:
       return volumes_.remove(action.key.id);
     case wire::OBJECT_KIND_TARGET:
