@@ -85,7 +85,7 @@ class ClientImpl final : public Client {
                 }),
         applier_(setup_.around, volumes_, numbers_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
-          return applier_.host_of(iqn, initiator);
+          return applier_.targets().host_of(iqn, initiator);
         }) {}
 
   ~ClientImpl() override { ClientImpl::stop(0); }
