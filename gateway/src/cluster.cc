@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "config/flags.h"
+#include "control/random_id.h"
 #include "control/volume/owned_units.h"
 #include "control_rbd/rbd_pool.h"
 #include "exit_codes.h"
@@ -157,13 +158,13 @@ void end_replaced(const std::string& why) {
 
 Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& config,
                                                       lun::Exports& exports, net::Engine& engine) {
-  const std::string incarnation = control::fresh_incarnation();
+  const std::string incarnation = control::random_id();
   control::ClientSetup setup{
       .stream = stream_options(config.control_plane),
-      .gateway = config.control_plane.gateway,
-      .node = config.control_plane.node,
-      .version = std::string(config::version()),
-      .incarnation = incarnation,
+      .gateway = {.name = config.control_plane.gateway,
+                  .node = config.control_plane.node,
+                  .version = std::string(config::version()),
+                  .incarnation = incarnation},
       .state_directory = config.state_directory,
       .device_records = config.control_plane.device_records,
       .around = surroundings(exports, engine, incarnation),
@@ -183,8 +184,9 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
           },
       .replaced = end_replaced,
       .login_failures = [&engine] { return engine.login_failures(); }};
-  log::info("gateway of a cluster",
-            {{"gateway", setup.gateway}, {"node", setup.node}, {"incarnation", setup.incarnation}});
+  log::info("gateway of a cluster", {{"gateway", setup.gateway.name},
+                                     {"node", setup.gateway.node},
+                                     {"incarnation", setup.gateway.incarnation}});
   auto client = control::Client::start(std::move(setup));
   if (!client) return Error{client.error()};
   // Callbacks come from reactors, which are gone before the client is (main.cc).

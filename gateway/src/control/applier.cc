@@ -15,7 +15,8 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
                        [kind](const Action& action) { return action.key.kind == kind; });
   };
   std::swap(now_, next);
-  if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET)) show_hosts();
+  if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET))
+    targets_.show_hosts(now_);
   for (const Action& action : actions) run(action);
   if (changes(wire::OBJECT_KIND_PEER) && around_.peers) update_peers();
   // A refused object may have lacked one that this update brought.
@@ -59,7 +60,7 @@ Result<void> Applier::put(const Action& action) {
     case wire::OBJECT_KIND_VOLUME:
       return volumes_.put(object.volume());
     case wire::OBJECT_KIND_TARGET:
-      return put_target(object.target());
+      return targets_.put(object.target(), now_);
     case wire::OBJECT_KIND_LISTENER:
       return put_listener(action.key, object.listener());
     default:
@@ -70,11 +71,11 @@ Result<void> Applier::put(const Action& action) {
 void Applier::remove(const Action& action) {
   switch (action.key.kind) {
     case wire::OBJECT_KIND_POOL:
-      return volumes_.remove_pool(action.key.id);
+      return volumes_.pools().remove(action.key.id);
     case wire::OBJECT_KIND_VOLUME:
       return volumes_.remove(action.key.id);
     case wire::OBJECT_KIND_TARGET:
-      return remove_target(action.key.id);
+      return targets_.remove(action.key.id);
     case wire::OBJECT_KIND_LISTENER: {
       const auto at = listening_.find(action.key);
       if (at == listening_.end()) return;

@@ -16,6 +16,7 @@
 #include "control/desired.h"
 #include "control/diff.h"
 #include "control/lun_numbers.h"
+#include "control/target_applier.h"
 #include "control/volume/volumes.h"
 #include "nexus/exports.h"
 
@@ -39,11 +40,14 @@ struct Surroundings {
 
 class Applier {
  public:
-  // Sets the discovery policy to kHosts: a discovery session needs the authentication of its host.
   Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
-      : around_(std::move(surroundings)), volumes_(volumes), numbers_(numbers) {
-    around_.exports.set_discovery_policy(lun::DiscoveryPolicy::kHosts);
-  }
+      : around_(std::move(surroundings)),
+        volumes_(volumes),
+        targets_({.exports = around_.exports,
+                  .reactors = around_.reactors,
+                  .review = around_.review,
+                  .volumes = volumes,
+                  .numbers = numbers}) {}
 
   // Applies the difference between the applied state and `next`. Returns all refused objects, each
   // with its reason.
@@ -52,8 +56,7 @@ class Applier {
   std::map<Key, std::string> apply_again();
   const std::map<Key, std::string>& refused() const { return refused_; }
 
-  // uid of the host to which `initiator` belongs at the target `iqn`; empty: unknown.
-  std::string host_of(const std::string& iqn, const std::string& initiator) const;
+  const TargetApplier& targets() const { return targets_; }
 
  private:
   struct Listening {
@@ -65,19 +68,12 @@ class Applier {
   void remove(const Action& action);
   Result<void> put_settings(const wire::DesiredSettings& settings);
   Result<void> put_listener(const Key& key, const wire::DesiredListener& listener);
-  Result<void> put_target(const wire::DesiredTarget& target);
-  std::vector<lun::Target::LunEntry> luns_of(const wire::DesiredTarget& target,
-                                             std::string* problem) const;
-  std::vector<lun::HostAccess> hosts_of(const wire::DesiredTarget& target,
-                                        std::string* problem) const;
-  void show_hosts();
-  void remove_target(const std::string& iqn);
   void show_portals();
   void update_peers();
 
   const Surroundings around_;
   Volumes& volumes_;
-  LunNumbers& numbers_;
+  TargetApplier targets_;
   Snapshot now_;
   std::map<Key, std::string> refused_;
   std::map<Key, Listening> listening_;

@@ -14,7 +14,6 @@
 #include "control/lun_numbers.h"
 #include "control/pool_prober.h"
 #include "control/sessions.h"
-#include "control/stream_hello.h"
 #include "control/volume_load.h"
 
 namespace sluice::control {
@@ -46,9 +45,9 @@ class ClientImpl final : public Client {
   explicit ClientImpl(ClientSetup setup)
       : setup_(std::move(setup)),
         membership_(setup_.ports_in_use),
-        file_(setup_.state_directory, setup_.gateway),
+        file_(setup_.state_directory, setup_.gateway.name),
         numbers_(setup_.state_directory),
-        self_(this_process(setup_.incarnation, {})),
+        self_(this_process(setup_.gateway.incarnation, {})),
         executor_(limits::kControlThreads),
         commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),
         store_(std::make_shared<StreamReservations>(StreamReservations::Setup{
@@ -65,7 +64,7 @@ class ClientImpl final : public Client {
                         *m.mutable_volume_observed() = observed;
                         stream_->observe(std::move(m));
                       },
-                  .services = {.commits = commits_, .incarnation = setup_.incarnation},
+                  .services = {.commits = commits_, .incarnation = setup_.gateway.incarnation},
                   .rbd = setup_.rbd,
                   .nearly_full = setup_.nearly_full,
                   .device_records = setup_.device_records}),
@@ -78,7 +77,7 @@ class ClientImpl final : public Client {
                      *m.mutable_job_result() = result;
                      stream_->observe(std::move(m));
                    }}),
-        prober_(volumes_, executor_,
+        prober_(volumes_.pools(), executor_,
                 [this](const wire::PoolObserved& observed) {
                   wire::ConnectRequest m;
                   *m.mutable_pool_observed() = observed;
@@ -86,7 +85,7 @@ class ClientImpl final : public Client {
                 }),
         applier_(setup_.around, volumes_, numbers_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
-          return applier_.host_of(iqn, initiator);
+          return applier_.targets().host_of(iqn, initiator);
         }) {}
 
   ~ClientImpl() override { ClientImpl::stop(0); }
@@ -119,12 +118,12 @@ class ClientImpl final : public Client {
       store_->tick();
       commits_.tick();
     });
-    every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
+    every(limits::kObserveSessions, "pools", [this] { volumes_.pools().tick(); });
     every(limits::kObserveSessions, "media", [this] { volumes_.review_media(); });
     every(limits::kObserveSessions, kSessions, [this] { report_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
     every(limits::kReportLoginFailures, kSessions, [this] { tell_login_failures(); });
-    every(setup_.observe_pools, "pools", [this] { observe_pools(volumes_.pools()); });
+    every(setup_.observe_pools, "pools", [this] { observe_pools(volumes_.pools().uids()); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
   }
@@ -156,7 +155,7 @@ class ClientImpl final : public Client {
   // --- the stream
 
   wire::StreamHello hello() {
-    wire::StreamHello hello = new_hello(setup_, self_);
+    wire::StreamHello hello = new_hello(setup_.gateway, self_, setup_.rbd != nullptr);
     const std::lock_guard lock(mutex_);
     desired_.forget_unfinished();
     hello.set_held_version(desired_.version());
@@ -182,7 +181,7 @@ class ClientImpl final : public Client {
       *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
       stream_->observe(std::move(m));
     });
-    executor_.post("pools", [this] { observe_pools(volumes_.pools()); });
+    executor_.post("pools", [this] { observe_pools(volumes_.pools().uids()); });
   }
 
   void received(wire::ConnectResponse message) {
@@ -275,7 +274,7 @@ class ClientImpl final : public Client {
     applied_objects_ = next.objects;
     applier_.apply(std::move(next));
     // A Ceph pool connects at its first probe and gets no volumes before.
-    std::vector<std::string> pools = volumes_.take_new_pools();
+    std::vector<std::string> pools = volumes_.pools().take_new();
     if (pools.empty()) return;
     executor_.post("pools", [this, pools = std::move(pools)] { observe_pools(pools); });
   }

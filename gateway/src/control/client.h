@@ -17,6 +17,7 @@
 #include "control/applier.h"
 #include "control/membership.h"
 #include "control/stream.h"
+#include "control/stream_hello.h"
 #include "control/volume/storage_pool.h"
 #include "control/volume/units.h"
 #include "iscsi/login/login_throttle.h"
@@ -27,10 +28,7 @@ namespace sluice::control {
 
 struct ClientSetup {
   StreamOptions stream;
-  std::string gateway;  // name of the Gateway object
-  std::string node;
-  std::string version;      // version of this software
-  std::string incarnation;  // fresh_incarnation()
+  GatewayIdentity gateway;
   std::string state_directory;
   Nanos state_from_disk = limits::kStateFromDisk;
   Nanos observe_pools = limits::kObservePools;  // interval between two probes of a pool

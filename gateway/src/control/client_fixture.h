@@ -7,6 +7,7 @@
 #include "control/desired_file.h"
 #include "control/fake_replica.h"
 #include "control/one_reactor.h"
+#include "control/random_id.h"
 #include "control/test_objects.h"
 #include "control/volume/owned_units.h"
 #include "unit/unit.h"
@@ -111,10 +112,7 @@ class ClientTest : public testing::Test {
   void start(const std::string& endpoint) {
     ClientSetup setup{
         .stream = {},
-        .gateway = "g",
-        .node = "n",
-        .version = "1",
-        .incarnation = fresh_incarnation(),
+        .gateway = {.name = "g", .node = "n", .version = "1", .incarnation = random_id()},
         .state_directory = state_.path(),
         .state_from_disk = state_from_disk_,
         .observe_pools = observe_pools_,

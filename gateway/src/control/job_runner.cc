@@ -48,7 +48,7 @@ void JobRunner::post(const wire::Job& job) {
 }
 
 void JobRunner::begin(const wire::Job& job) {
-  const Result<std::shared_ptr<StoragePool>> pool = setup_.volumes.pool(job.pool_uid());
+  const Result<std::shared_ptr<StoragePool>> pool = setup_.volumes.pools().open(job.pool_uid());
   if (!pool) return done(job, {.problem = pool.error()});
   const JobServices services{
       .between = [this](const std::string& volume,

@@ -1,7 +1,5 @@
 #include "control/membership.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "base/log.h"
@@ -79,17 +77,6 @@ bool valid_system_id(const std::string& id) {
            const bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
            return form == 'x' ? digit : c == form;
          });
-}
-
-std::string fresh_incarnation() {
-  uint8_t bytes[16] = {};
-  [[maybe_unused]] const ssize_t n = ::getrandom(bytes, sizeof bytes, 0);
-  std::string out;
-  for (const uint8_t byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
 }
 
 }  // namespace sluice::control

@@ -57,7 +57,4 @@ class Membership {
 // A UUID in lower case, the form that the control plane generates.
 bool valid_system_id(const std::string& id);
 
-// 32 random hexadecimal digits.
-std::string fresh_incarnation();
-
 }  // namespace sluice::control

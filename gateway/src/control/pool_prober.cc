@@ -31,7 +31,7 @@ void PoolProber::begin(const std::string& uid) {
 }
 
 void PoolProber::probe_now(const std::string& uid) {
-  const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
+  const Result<std::shared_ptr<StoragePool>> pool = pools_.open(uid);
   if (pool) return pool.value()->observe(uid, report_);
   wire::PoolObserved observed;
   observed.set_uid(uid);

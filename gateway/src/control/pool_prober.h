@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "control/volume/pool_table.h"
 #include "control/volume/strand_executor.h"
-#include "control/volume/volumes.h"
 
 namespace sluice::control {
 
 class PoolProber {
  public:
   // `report`: called on any thread, also later when a pool reports a change by itself.
-  PoolProber(Volumes& volumes, StrandExecutor& executor,
+  PoolProber(PoolTable& pools, StrandExecutor& executor,
              std::function<void(const wire::PoolObserved&)> report)
-      : volumes_(volumes), executor_(executor), report_(std::move(report)) {}
+      : pools_(pools), executor_(executor), report_(std::move(report)) {}
 
   // A pool whose probe is running is probed once more afterwards, because it may have changed.
   void probe(const std::vector<std::string>& uids);
@@ -29,7 +29,7 @@ class PoolProber {
   void begin(const std::string& uid);
   void probe_now(const std::string& uid);
 
-  Volumes& volumes_;
+  PoolTable& pools_;
   StrandExecutor& executor_;
   const std::function<void(const wire::PoolObserved&)> report_;
   std::mutex mutex_;

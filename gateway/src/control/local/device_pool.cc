@@ -9,10 +9,10 @@
 
 #include "backend/size_text.h"
 #include "base/limits.h"
-#include "control/client.h"
 #include "control/local/device_choice.h"
 #include "control/local/device_storage.h"
 #include "control/local/record_files.h"
+#include "control/random_id.h"
 
 namespace sluice::control {
 namespace {
@@ -24,19 +24,19 @@ constexpr size_t kMaxLocation = 240;  // leaves room for a suffix in a file name
 JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
 
 // Serializes, on this node, the assignment of devices to volumes.
-Result<FileDescriptor> guard(const LocalPool& home) {
+Result<FileDescriptor> guard(const PoolDirectory& home) {
   return guard_file(home.records(), kGuard, home.path(), 5 * kSecond);
 }
 
 // The directory's own id, which is the same for every gateway, regardless of the path.
-Result<std::string> id_of(const LocalPool& home) {
+Result<std::string> id_of(const PoolDirectory& home) {
   const Result<FileDescriptor> guarded = guard(home);
   if (!guarded) return Error{guarded.error()};
   const std::string shown = home.path() + "/.sluice/" + kId;
   const auto there = read_small_file(home.records(), kId, 64, shown);
   if (!there) return Error{there.error()};
   if (there.value() && there.value()->size() == 32) return *there.value();
-  const std::string id = fresh_incarnation();
+  const std::string id = random_id();
   const Result<void> written = replace_file(home.records(), kId, id, shown);
   if (!written) return Error{written.error()};
   return id;
@@ -72,7 +72,7 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
          (why.empty() ? why : why + ")") + "; add a device to the pool";
 }
 
-std::string records_of(const LocalPool& home) { return home.path() + "/.sluice"; }
+std::string records_of(const PoolDirectory& home) { return home.path() + "/.sluice"; }
 
 // The devices that may hold the volume because they can't be read; empty: no device holds it.
 std::string where_it_may_be(const std::vector<SurveyedDevice>& all, const std::string& location) {
@@ -109,8 +109,8 @@ Result<std::shared_ptr<DevicePool>> DevicePool::open(Devices devices, const std:
     return Error{"the directory " + directory + " for records of devices can't be made: " +
                  failed.message() + "; give --device-records"};
   }
-  Result<std::shared_ptr<LocalPool>> home =
-      LocalPool::open(directory, incarnation, std::move(asked));
+  Result<std::shared_ptr<const PoolDirectory>> home =
+      PoolDirectory::open(directory, incarnation, std::move(asked));
   if (!home) return Error{home.error()};
   Result<std::string> id = id_of(**home);
   if (!id) return Error{id.error()};

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "control/local/device_wipe.h"
-#include "control/local/local_pool.h"
+#include "control/local/pool_directory.h"
+#include "control/volume/storage_pool.h"
 
 namespace sluice::control {
 
@@ -32,7 +33,7 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
   void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
 
  private:
-  DevicePool(Devices devices, std::shared_ptr<LocalPool> home, std::string records)
+  DevicePool(Devices devices, std::shared_ptr<const PoolDirectory> home, std::string records)
       : devices_(std::move(devices.here)),
         taken_out_(std::move(devices.taken_out)),
         home_(std::move(home)),
@@ -48,7 +49,7 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
 
   const std::vector<std::string> devices_;
   const std::vector<std::string> taken_out_;
-  const std::shared_ptr<LocalPool> home_;
+  const std::shared_ptr<const PoolDirectory> home_;
   const std::string records_;  // id of home_
 };
 

@@ -63,8 +63,8 @@ VolumeStorage::Opened open_exclusively(const backend::Spec& spec) {
 
 }  // namespace
 
-DeviceStorage::DeviceStorage(std::shared_ptr<LocalPool> home, Where where, std::string volume,
-                             std::string location)
+DeviceStorage::DeviceStorage(std::shared_ptr<const PoolDirectory> home, Where where,
+                             std::string volume, std::string location)
     : NodeStorage(std::move(home), std::move(volume)),
       where_(std::move(where)),
       location_(std::move(location)) {}

@@ -18,7 +18,7 @@ class DeviceStorage final : public NodeStorage {
     std::vector<std::string> devices;  // of the pool
     std::string records;               // id of the directory `home`
   };
-  DeviceStorage(std::shared_ptr<LocalPool> home, Where where, std::string volume,
+  DeviceStorage(std::shared_ptr<const PoolDirectory> home, Where where, std::string volume,
                 std::string location);
 
   Opened open(const wire::DesiredVolume& volume) override;

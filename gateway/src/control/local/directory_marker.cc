@@ -9,10 +9,10 @@
 #include <cerrno>
 
 #include "base/clock.h"
-#include "control/client.h"
 #include "control/local/files.h"
 #include "control/local/images.h"
 #include "control/local/two_copies.h"
+#include "control/random_id.h"
 
 namespace sluice::control {
 namespace {
@@ -50,7 +50,7 @@ class Directory final : public MarkedStorage {
   std::string kind() const override { return "file system"; }
   std::string restore() const override { return "Mount the pool's storage"; }
   std::string storage_id() const override { return filesystem_id(directory_); }
-  std::string fresh_marker_id() const override { return fresh_incarnation(); }
+  std::string fresh_marker_id() const override { return random_id(); }
 
   Result<FoundMarker> find() override {
     const auto texts = read_copies(directory_, kMarker, path_ + '/' + kMarker);

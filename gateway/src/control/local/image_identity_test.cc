@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/local/file_size_limit.h"
+#include "control/local/file_storage.h"
 #include "control/local/jobs.h"
-#include "control/local/local_pool.h"
+#include "control/local/pool_observation.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -40,7 +42,7 @@ class ImageIdentityTest : public testing::Test {
     volume.set_uid(kVolumeUid);
     volume.set_block_size(512);
     volume.set_size_bytes(size);
-    return pool_->storage_of(kVolumeUid, kImage)->open(volume).problem;
+    return FileStorage(pool_, kVolumeUid, kImage).open(volume).problem;
   }
   void recreate() {
     std::filesystem::remove(path());
@@ -49,19 +51,21 @@ class ImageIdentityTest : public testing::Test {
   }
   std::string path() const { return directory_.path() + '/' + kImage; }
   std::string identity() const { return directory_.path() + "/.sluice/" + kImage + ".image"; }
-  std::shared_ptr<LocalPool> pool(uint32_t adoptions) {
+  std::shared_ptr<const PoolDirectory> pool(uint32_t adoptions) {
     ExpectedPool expected{.uid = "p", .identity = wire::PoolIdentity()};
     expected.identity->set_confirmed_adoptions(adoptions);
     expected.identity->add_images(kImage);
-    auto opened = LocalPool::open(
+    auto opened = PoolDirectory::open(
         directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }, expected);
     EXPECT_TRUE(opened.ok()) << opened.error();
     return std::move(opened).value();
   }
 
   TestDirectory directory_;
-  std::shared_ptr<LocalPool> pool_ =
-      LocalPool::open(directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }).value();
+  std::shared_ptr<const PoolDirectory> pool_ =
+      PoolDirectory::open(directory_.path(), "me", [](auto&&...) {
+        return HolderAnswer();
+      }).value();
 };
 
 TEST_F(ImageIdentityTest, TheFileThatWasCreatedIsOpenedAndAnotherOfItsNameIsNot) {
@@ -154,7 +158,7 @@ TEST_F(ImageIdentityTest, ImagesAreListedByTheirNames) {
 }
 
 TEST_F(ImageIdentityTest, TheLargestSizeOfAFileIsFoundOut) {
-  const int64_t most = probe_max_image_bytes(pool_->records());
+  const int64_t most = probe_max_file_bytes(pool_->records());
   ASSERT_GT(most, int64_t{1} << 30);
   const wire::PoolObserved seen = observe("p", *pool_);
   EXPECT_EQ(seen.max_image_bytes(), most);

@@ -18,7 +18,7 @@
 namespace sluice::control {
 namespace {
 
-std::string shown(const LocalPool& pool, const std::string& location) {
+std::string shown(const PoolDirectory& pool, const std::string& location) {
   return pool.path() + '/' + location;
 }
 
@@ -35,7 +35,7 @@ Error failed(const char* what, const std::string& path) {
 }
 
 // Paths of records and sockets are not allowed for images.
-Result<void> check_location(const LocalPool& pool, const std::string& location) {
+Result<void> check_location(const PoolDirectory& pool, const std::string& location) {
   if (location.empty() || location.starts_with('/') || location.starts_with(".sluice")) {
     return Error{"\"" + location + "\" is no place for an image in " + pool.path()};
   }
@@ -43,7 +43,7 @@ Result<void> check_location(const LocalPool& pool, const std::string& location) 
 }
 
 // Opens the directory of the image, creating it if `make`. *name: the image's name in it.
-Result<FileDescriptor> parent_of(const LocalPool& pool, const std::string& location, bool make,
+Result<FileDescriptor> parent_of(const PoolDirectory& pool, const std::string& location, bool make,
                                  std::string* name) {
   const size_t slash = location.rfind('/');
   *name = slash == std::string::npos ? location : location.substr(slash + 1);
@@ -88,7 +88,7 @@ Result<void> grow(int file, int64_t size, const std::string& path) {
 // Opens an image that a job reads, changes or deletes. Error: another file has its name, or it is
 // shorter than the control plane recorded (`at_least` bytes; 0: not known). A job must not copy,
 // extend or delete such a file: it would hide that data is missing.
-Result<FileDescriptor> open_image(const LocalPool& pool, const std::string& location, int flags,
+Result<FileDescriptor> open_image(const PoolDirectory& pool, const std::string& location, int flags,
                                   int64_t at_least) {
   const std::string path = shown(pool, location);
   Result<FileDescriptor> file = open_beneath(pool.directory(), location, flags, 0, path);
@@ -105,12 +105,12 @@ Result<FileDescriptor> open_image(const LocalPool& pool, const std::string& loca
   return file;
 }
 
-bool is_absent(const LocalPool& pool, const std::string& location) {
+bool is_absent(const PoolDirectory& pool, const std::string& location) {
   return ::faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
          errno == ENOENT;
 }
 
-Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
+Result<void> create(const PoolDirectory& pool, const wire::CreateImage& job) {
   const std::string path = shown(pool, job.location());
   if (job.size_bytes() <= 0) return Error{path + ": its size must be more than 0"};
   Result<void> fine = check_location(pool, job.location());
@@ -128,7 +128,7 @@ Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
   return verify_image(pool.image_records(), job.location(), file.value().get());
 }
 
-Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
+Result<void> resize(const PoolDirectory& pool, const wire::ResizeImage& job) {
   const std::string path = shown(pool, job.location());
   Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;
@@ -140,7 +140,7 @@ Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
   return {};
 }
 
-Result<void> remove_image(const LocalPool& pool, const std::string& location) {
+Result<void> remove_image(const PoolDirectory& pool, const std::string& location) {
   Result<void> fine = check_location(pool, location);
   if (!fine) return fine;
   std::string name;
@@ -155,7 +155,7 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
 
 // The image with its lock, if no process holds the lock; invalid: no such image. It is the lock
 // that an owner takes, so even a gateway that is partitioned or hangs is detected (DESIGN R2).
-Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location) {
+Result<FileDescriptor> unheld(const PoolDirectory& pool, const std::string& location) {
   const std::string path = shown(pool, location);
   Result<FileDescriptor> image = open_image(pool, location, O_RDONLY | O_NONBLOCK, 0);
   if (!image) {
@@ -170,7 +170,7 @@ Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location
 // Does nothing while a process holds the data: that process would keep serving a deleted file and
 // write its records again. The job is repeated later. The records are deleted after the data, and
 // the lock is held until both are deleted, so that no process opens the data meanwhile.
-Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) {
+Result<void> remove_volume(const PoolDirectory& pool, const wire::DeleteImage& job) {
   Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;
   const Result<FileDescriptor> image = unheld(pool, job.location());
@@ -182,7 +182,7 @@ Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) 
 }
 
 // The snapshot and its recorded identity.
-Result<void> remove_snapshot(const LocalPool& pool, const std::string& location) {
+Result<void> remove_snapshot(const PoolDirectory& pool, const std::string& location) {
   Result<void> fine = check_location(pool, location);
   if (!fine) return fine;
   const Result<FileDescriptor> image = open_image(pool, location, O_RDONLY | O_NONBLOCK, 0);
@@ -200,7 +200,7 @@ enum class Over : uint8_t { kKeeps, kReplaces };
 
 // The copy is created under another name, so that an incomplete one is never treated as complete.
 // `source_bytes`: size of the source that the control plane recorded; 0: unknown.
-JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
+JobOutcome reflink(const PoolDirectory& pool, const std::string& from, const std::string& to,
                    int64_t size, int64_t source_bytes, Over over = Over::kKeeps) {
   for (const std::string* location : {&from, &to}) {
     Result<void> fine = check_location(pool, *location);
@@ -239,7 +239,7 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
 }
 
 // Records the identity of an image or a snapshot that was made as a copy.
-JobOutcome record_copy(const LocalPool& pool, const std::string& location, Over over) {
+JobOutcome record_copy(const PoolDirectory& pool, const std::string& location, Over over) {
   const std::string path = shown(pool, location);
   const Result<FileDescriptor> file = open_beneath(pool.directory(), location, O_RDONLY, 0, path);
   if (!file) return problem(file.error());
@@ -248,14 +248,14 @@ JobOutcome record_copy(const LocalPool& pool, const std::string& location, Over 
                                          : verify_image(where, location, file.value().get()));
 }
 
-JobOutcome clone(const LocalPool& pool, const wire::CloneImage& job) {
+JobOutcome clone(const PoolDirectory& pool, const wire::CloneImage& job) {
   JobOutcome copied =
       reflink(pool, job.source_location(), job.location(), job.size_bytes(), job.source_bytes());
   return copied.problem.empty() ? record_copy(pool, job.location(), Over::kKeeps) : copied;
 }
 
 // A gateway that has the volume open has its lock, on the file that would be replaced.
-JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
+JobOutcome roll_back(const PoolDirectory& pool, const wire::RollBackImage& job) {
   const std::string path = shown(pool, job.location());
   const Result<FileDescriptor> file = open_image(pool, job.location(), O_RDONLY, 0);
   if (!file) return problem(file.error());
@@ -273,7 +273,7 @@ JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
 
 // The control plane may consider an owner dead that is only partitioned and still serves its hosts.
 // Such an owner has the lock, and a snapshot would split its writes.
-JobOutcome snapshot_unserved(const LocalPool& pool, const wire::CreateSnapshotImage& job) {
+JobOutcome snapshot_unserved(const PoolDirectory& pool, const wire::CreateSnapshotImage& job) {
   const std::string path = shown(pool, job.location());
   const Result<FileDescriptor> file =
       open_beneath(pool.directory(), job.location(), O_RDONLY, 0, path);
@@ -285,7 +285,7 @@ JobOutcome snapshot_unserved(const LocalPool& pool, const wire::CreateSnapshotIm
   return reflink(pool, job.location(), job.snapshot_location(), 0, job.volume_bytes());
 }
 
-JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
+JobOutcome snapshot(const PoolDirectory& pool, const wire::CreateSnapshotImage& job,
                     const BetweenCommands& between) {
   JobOutcome taken;
   const Result<void> held = between(job.volume_uid(), [&](bool served) {
@@ -297,7 +297,7 @@ JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
 }
 
 // The volume files by name, in the control plane's form.
-JobOutcome list_images(const LocalPool& pool) {
+JobOutcome list_images(const PoolDirectory& pool) {
   Result<std::vector<std::string>> images = images_in(pool.directory(), pool.path());
   if (!images) return problem(images.error());
   return {.images = std::move(images).value()};
@@ -305,7 +305,8 @@ JobOutcome list_images(const LocalPool& pool) {
 
 }  // namespace
 
-JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between) {
+JobOutcome run_job(const PoolDirectory& pool, const wire::Job& job,
+                   const BetweenCommands& between) {
   switch (job.action_case()) {
     case wire::Job::kCreate:
       return outcome(create(pool, job.create()));

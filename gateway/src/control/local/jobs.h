@@ -10,19 +10,13 @@
 #include <memory>
 #include <string>
 
-#include "control/local/local_pool.h"
+#include "control/local/pool_directory.h"
+#include "control/volume/storage_pool.h"
 #include "control/wire.h"
 
 namespace sluice::control {
 
 // Blocks for as long as the filesystem does.
-JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between);
-
-// Largest file size in the file system of `records`, in bytes, at most 64 TiB; 0: unknown. The
-// probe sets the size of an empty file, which uses no space.
-int64_t probe_max_image_bytes(int records);
-
-// Current capacity, used space and whether reflinks work.
-wire::PoolObserved observe(const std::string& uid, const LocalPool& pool);
+JobOutcome run_job(const PoolDirectory& pool, const wire::Job& job, const BetweenCommands& between);
 
 }  // namespace sluice::control

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "control/local/pool_observation.h"
 #include "control/local/record_file.h"
 #include "control/test_objects.h"
 
@@ -43,8 +44,10 @@ class JobsTest : public testing::Test {
     return found;
   }
   TestDirectory directory_;
-  std::shared_ptr<LocalPool> pool_ =
-      LocalPool::open(directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }).value();
+  std::shared_ptr<const PoolDirectory> pool_ =
+      PoolDirectory::open(directory_.path(), "me", [](auto&&...) {
+        return HolderAnswer();
+      }).value();
   int pauses_ = 0;
   bool served_ = true;  // here
 };

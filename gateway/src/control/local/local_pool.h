@@ -1,32 +1,18 @@
-// A storage pool in a directory of this node, shared by the node's gateways:
-//
-//   <directory>/...              volumes' files, by their locations
-//   <directory>/.sluice/         records of volumes, identities of their files, sockets of gateways
-//   <directory>/.sluice/pool     marks the directory as this pool's (pool_marker.h)
+// A storage pool whose volumes are files in a directory of this node (pool_directory.h).
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
-#include "control/local/image_identity.h"
-#include "control/local/lock_handover.h"
-#include "control/local/pool_marker.h"
+#include "control/local/pool_directory.h"
 #include "control/volume/storage_pool.h"
 
 namespace sluice::control {
 
-class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalPool> {
+class LocalPool final : public StoragePool {
  public:
-  // Verifies the marker, creates `.sluice` if necessary and listens there for lock requests. A
-  // directory that does not match `expected` is opened in doubt; nothing is written into it.
-  static Result<std::shared_ptr<LocalPool>> open(const std::string& directory,
-                                                 const std::string& incarnation,
-                                                 HandoverServer::Asked asked,
-                                                 ExpectedPool expected = {});
-
-  // A volume at a path below the directory.
-  std::shared_ptr<VolumeStorage> storage_of(const std::string& volume, const std::string& location);
+  explicit LocalPool(std::shared_ptr<const PoolDirectory> directory)
+      : directory_(std::move(directory)) {}
 
   // --- StoragePool
   Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
@@ -36,31 +22,8 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
   void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   bool is_current(const wire::DesiredPool& desired) override;
 
-  // Why the directory is not the opened one: a filesystem was mounted or unmounted at its path, or
-  // it was replaced. Empty: it is the same.
-  std::string replaced() const;
-  const Identified& identified() const { return identified_; }
-  ImageRecords image_records() const;
-  // Largest size of an image in bytes, determined once; 0: unknown.
-  int64_t max_image_bytes() const;
-
-  const std::string& path() const { return path_; }
-  int directory() const { return directory_.get(); }
-  int records() const { return records_.get(); }
-  const Holder& self() const { return self_; }
-
  private:
-  LocalPool(std::string path, FileDescriptor directory, FileDescriptor records, Holder self,
-            ExpectedPool expected, Identified identified);
-
-  const std::string path_;
-  const FileDescriptor directory_;
-  const FileDescriptor records_;  // invalid if the directory belongs to another pool
-  const Holder self_;
-  const ExpectedPool expected_;
-  const Identified identified_;
-  mutable std::atomic<int64_t> max_image_bytes_{0};
-  std::shared_ptr<HandoverServer> server_;
+  const std::shared_ptr<const PoolDirectory> directory_;
 };
 
 }  // namespace sluice::control

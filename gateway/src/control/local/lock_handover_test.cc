@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "control/local/file_storage.h"
 #include "control/local/handover_socket.h"
-#include "control/local/local_pool.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -24,12 +24,12 @@ namespace {
 
 class HandoverTest : public testing::Test {
  protected:
-  std::shared_ptr<LocalPool> pool(const std::string& incarnation, HolderAnswer answer) {
-    auto opened = LocalPool::open(directory_.path(), incarnation,
-                                  [this, answer](const std::string& volume, uint64_t order) {
-                                    asked_ = volume + ' ' + std::to_string(order);
-                                    return answer;
-                                  });
+  std::shared_ptr<const PoolDirectory> pool(const std::string& incarnation, HolderAnswer answer) {
+    auto opened = PoolDirectory::open(directory_.path(), incarnation,
+                                      [this, answer](const std::string& volume, uint64_t order) {
+                                        asked_ = volume + ' ' + std::to_string(order);
+                                        return answer;
+                                      });
     EXPECT_TRUE(opened) << opened.error();
     return opened.value();
   }
@@ -202,7 +202,7 @@ TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
 TEST_F(HandoverTest, OneDescriptionHasTheLockAndASecondFindsItHeld) {
   make_disk();
   const auto here = pool("a", {});
-  const auto storage = here->storage_of(kVolumeUid, "disk");
+  const auto storage = std::make_shared<FileStorage>(here, kVolumeUid, "disk");
   VolumeStorage::Opened first = storage->open(volume());
   ASSERT_NE(first.backend, nullptr) << first.problem;
   VolumeStorage::Opened second = storage->open(volume());
@@ -217,7 +217,7 @@ TEST_F(HandoverTest, LocationsStayBelowThePool) {
   const auto here = pool("a", {});
   ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
   for (const char* location : {"link", "../disk", "nothing", "."}) {
-    const VolumeStorage::Opened opened = here->storage_of(kVolumeUid, location)->open(volume());
+    const VolumeStorage::Opened opened = FileStorage(here, kVolumeUid, location).open(volume());
     EXPECT_EQ(opened.backend, nullptr) << location;
     EXPECT_FALSE(opened.held) << location;
     EXPECT_FALSE(opened.problem.empty()) << location;
@@ -244,7 +244,7 @@ TEST_F(HandoverTest, ASilentHolderIsKilledAndItsLockIsFreeWhenItIsGone) {
   ASSERT_EQ(::read(ready[0], &holder.start_time, sizeof holder.start_time),
             static_cast<ssize_t>(sizeof holder.start_time));
   const auto here = pool("a", {});
-  const auto storage = here->storage_of(kVolumeUid, "disk");
+  const auto storage = std::make_shared<FileStorage>(here, kVolumeUid, "disk");
   EXPECT_TRUE(storage->open(volume()).held);
   Holder another = holder;
   ++another.start_time;

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "base/limits.h"
-#include "control/local/local_pool.h"
+#include "control/local/pool_directory.h"
 #include "control/local/record_file.h"
+#include "control/volume/volume_storage.h"
 
 namespace sluice::control {
 
@@ -32,15 +33,15 @@ class NodeStorage : public VolumeStorage {
 
  protected:
   // `home` has the records.
-  NodeStorage(std::shared_ptr<LocalPool> home, std::string volume)
+  NodeStorage(std::shared_ptr<const PoolDirectory> home, std::string volume)
       : home_(std::move(home)),
         volume_(std::move(volume)),
         record_(home_->records(), volume_, home_->path() + "/.sluice/" + volume_ + ".volume") {}
 
-  const LocalPool& home() const { return *home_; }
+  const PoolDirectory& home() const { return *home_; }
 
  private:
-  const std::shared_ptr<LocalPool> home_;
+  const std::shared_ptr<const PoolDirectory> home_;
   const std::string volume_;
   const RecordFile record_;
 };

@@ -182,10 +182,11 @@ TEST_F(PoolMarkerTest, NothingIsChangedByJobsInAPoolInDoubtAndItIsOpenedAnewOnce
   wire::DesiredPool desired;
   desired.set_uid(kPoolUid);
   desired.mutable_identity();
-  const auto open = [&] {
-    return LocalPool::open(mounted, "me", nobody, {kPoolUid, desired.identity()}).value();
+  const auto directory = [&] {
+    return PoolDirectory::open(mounted, "me", nobody, {kPoolUid, desired.identity()}).value();
   };
-  desired.mutable_identity()->set_marker(open()->identified().marker->id);
+  const auto open = [&] { return std::make_shared<LocalPool>(directory()); };
+  desired.mutable_identity()->set_marker(directory()->identified().marker->id);
   write(mounted + "/volume-a", "precious");
   std::filesystem::rename(mounted, away);  // as if it were unmounted
   std::filesystem::create_directory(mounted);
@@ -209,8 +210,8 @@ TEST_F(PoolMarkerTest, NothingIsChangedByJobsInAPoolInDoubtAndItIsOpenedAnewOnce
   EXPECT_TRUE(std::filesystem::is_empty(mounted));
   std::filesystem::remove(mounted);
   std::filesystem::rename(away, mounted);
+  EXPECT_EQ(directory()->identified().doubt, "");
   const auto back = open();
-  EXPECT_EQ(back->identified().doubt, "");
   EXPECT_TRUE(back->is_current(desired));
   std::filesystem::rename(mounted, away);
   std::filesystem::create_directory(mounted);

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "control/client.h"
 #include "control/local/two_copies.h"
+#include "control/random_id.h"
 #include "control_rbd/rados_object.h"
 #include "rbd/images.h"
 
@@ -34,7 +34,7 @@ class CephPool final : public MarkedStorage {
     return pool_->client().cluster_id() + '/' + std::to_string(pool_->id());
   }
   std::string fresh_marker_id() const override {
-    return digits_of(pool_->client().cluster_id()) + fresh_incarnation();
+    return digits_of(pool_->client().cluster_id()) + random_id();
   }
 
   Result<FoundMarker> find() override {

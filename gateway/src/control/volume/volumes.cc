@@ -82,6 +82,34 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
   return identity;
 }
 
+Volumes::Volumes(Setup setup)
+    : setup_(std::move(setup)),
+      pools_({.services = setup_.services,
+              .rbd = setup_.rbd,
+              .device_records = setup_.device_records,
+              .asked = [this](const std::string& volume, uint64_t order) {
+                return asked(volume, order);
+              }}) {}
+
+Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
+  const Result<bool> became_nearly_full = pools_.put(pool);
+  if (!became_nearly_full) return Error{became_nearly_full.error()};
+  if (became_nearly_full.value()) tell_nearly_full(pool.uid());
+  return {};
+}
+
+void Volumes::tell_nearly_full(const std::string& pool) {
+  if (!setup_.nearly_full) return;
+  std::vector<std::shared_ptr<lun::Unit>> units;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) {
+      if (entry.pool == pool) units.push_back(entry.unit);
+    }
+  }
+  for (const auto& unit : units) setup_.nearly_full(*unit);
+}
+
 // --- volumes
 
 Result<void> Volumes::put(const wire::DesiredVolume& volume) {
@@ -266,7 +294,7 @@ void Volumes::run_step(const std::string& uid, uint64_t step) {
 
 Result<std::shared_ptr<VolumeStorage>> Volumes::storage_of(const wire::DesiredVolume& volume,
                                                            std::function<void()> wake) {
-  const Result<std::shared_ptr<StoragePool>> where = pool(volume.pool_uid());
+  const Result<std::shared_ptr<StoragePool>> where = pools_.open(volume.pool_uid());
   if (!where) return Error{where.error()};
   return where.value()->storage_of(volume, std::move(wake));
 }

@@ -1,18 +1,15 @@
-// All volumes of this gateway and their pools. It creates units and Volumes, calls step() of each,
-// and finds a volume by uid.
+// All volumes of this gateway. It creates units and Volumes, calls step() of each, and finds a
+// volume by uid.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "control/local/device_pool.h"
-#include "control/local/local_pool.h"
+#include "control/volume/pool_table.h"
 #include "control/volume/reservations.h"
-#include "control/volume/storage_pool.h"
 #include "control/volume/strand_executor.h"
 #include "control/volume/units.h"
 #include "control/volume/volume.h"
@@ -36,11 +33,12 @@ class Volumes final : private VolumeServices {
     std::function<void(lun::Unit&)> nearly_full;
     std::string device_records = {};  // ControlPlaneConfig::device_records
   };
-  explicit Volumes(Setup setup) : setup_(std::move(setup)) {}
+  explicit Volumes(Setup setup);
 
   void set_self(uint16_t number) { self_ = number; }  // before the first put()
+  // Its volumes learn when the pool becomes nearly full. Error: the definition is refused.
   Result<void> put_pool(const wire::DesiredPool& pool);
-  void remove_pool(const std::string& uid);
+  PoolTable& pools() { return pools_; }
   // Error: the volume or this order is refused; an earlier order stays in effect.
   Result<void> put(const wire::DesiredVolume& volume);
   // The volume is no longer exported here. Its unit disappears for hosts when the volume is
@@ -52,13 +50,6 @@ class Volumes final : private VolumeServices {
   std::shared_ptr<lun::Unit> unit_to_export(const std::string& uid) const;
   std::vector<std::shared_ptr<lun::Unit>> units() const;
   std::vector<wire::VolumeObserved> observed() const;
-  // Error: not a pool of this gateway, or it can't be used.
-  Result<std::shared_ptr<StoragePool>> pool(const std::string& uid);
-  std::vector<std::string> pools() const;
-  // The pools that were added, or changed their location, since the last call.
-  std::vector<std::string> take_new_pools();
-  // For open pools; call it about once a second.
-  void tick_pools();
   // Reports volumes whose medium changed its health; call it about once a second.
   void review_media();
 
@@ -79,12 +70,6 @@ class Volumes final : private VolumeServices {
     bool leaving = false;  // removed, but not released yet
     uint64_t step = 0;     // of several delayed steps only the last one counts
   };
-  struct Pool {
-    wire::DesiredPool desired;
-    DevicePool::Devices devices;
-    std::mutex mutex;
-    std::shared_ptr<StoragePool> open;
-  };
 
   // --- VolumeServices
   Result<std::shared_ptr<VolumeStorage>> storage_of(const wire::DesiredVolume& volume,
@@ -95,8 +80,6 @@ class Volumes final : private VolumeServices {
   void close_commits(const std::string& volume) override;
   void report(const wire::VolumeObserved& observed) override;
 
-  Result<std::shared_ptr<StoragePool>> open_pool(const wire::DesiredPool& pool,
-                                                 const DevicePool::Devices& devices);
   void tell_nearly_full(const std::string& pool);
   std::vector<std::shared_ptr<Volume>> volumes() const;
   std::shared_ptr<Volume> find(const std::string& uid) const;
@@ -110,10 +93,7 @@ class Volumes final : private VolumeServices {
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
   std::vector<Entry> retained_;  // destroyed at the end
-  std::map<std::string, std::shared_ptr<Pool>> pools_;
-  // Changed or removed pools that still have a volume's storage. Their ticks wake waiting volumes.
-  std::vector<std::shared_ptr<Pool>> former_;
-  std::set<std::string> new_pools_;
+  PoolTable pools_;              // destroyed first, because its threads call asked()
 };
 
 }  // namespace sluice::control

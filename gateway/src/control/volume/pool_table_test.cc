@@ -1,26 +1,14 @@
-// Pools while volumes are added and removed, without real volumes.
+#include "control/volume/pool_table.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
 #include "control/client_commits.h"
-#include "control/volume/reservations.h"
-#include "control/volume/volumes.h"
 
 namespace sluice::control {
 namespace {
-
-class NoUnits final : public Units {
- public:
-  std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
-    return nullptr;
-  }
-  std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>&,
-                                                 uint16_t) override {
-    return nullptr;
-  }
-};
 
 class CountedPool final : public StoragePool {
  public:
@@ -48,47 +36,44 @@ class CountedPools final : public PoolKind {
   std::vector<std::weak_ptr<CountedPool>> opened;
 };
 
-class VolumePoolsTest : public testing::Test {
+class PoolTableTest : public testing::Test {
  protected:
-  ~VolumePoolsTest() override { executor_.stop(); }
-
   void put(const std::string& user) {
     wire::DesiredPool pool;
     pool.set_uid("pool");
     pool.mutable_rbd()->set_user(user);
-    ASSERT_TRUE(volumes_.put_pool(pool).ok());
+    ASSERT_TRUE(pools_.put(pool).ok());
   }
 
-  NoUnits units_;
-  StrandExecutor executor_{1};
-  StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
-                             .fenced = [](const std::string&) {},
-                             .executor = executor_}};
   ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
   const std::shared_ptr<CountedPools> kind_ = std::make_shared<CountedPools>();
-  Volumes volumes_{{.units = units_,
-                    .executor = executor_,
-                    .reservations = store_,
-                    .report = [](const wire::VolumeObserved&) {},
-                    .services = {.commits = commits_, .incarnation = "i"},
-                    .rbd = kind_,
-                    .nearly_full = nullptr}};
+  PoolTable pools_{{.services = {.commits = commits_, .incarnation = "i"}, .rbd = kind_}};
 };
 
 // Only the pool's ticks wake a volume that waits for the pool or for a client.
-TEST_F(VolumePoolsTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
+TEST_F(PoolTableTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
   put("one");
-  std::shared_ptr<StoragePool> pool = volumes_.pool("pool").value();  // keeps the pool alive
+  std::shared_ptr<StoragePool> pool = pools_.open("pool").value();  // keeps the pool alive
   const std::weak_ptr<CountedPool> former = kind_->opened.at(0);
   put("two");
-  volumes_.tick_pools();
+  pools_.tick();
   EXPECT_EQ(former.lock()->ticks, 1u);
-  volumes_.remove_pool("pool");
-  volumes_.tick_pools();
+  pools_.remove("pool");
+  pools_.tick();
   EXPECT_EQ(former.lock()->ticks, 2u);
   pool.reset();
-  volumes_.tick_pools();
+  pools_.tick();
   EXPECT_TRUE(former.expired());
+}
+
+TEST_F(PoolTableTest, APoolIsReportedWhenItBecomesNearlyFullAndNotWhileItIs) {
+  wire::DesiredPool pool;
+  pool.set_uid("pool");
+  pool.mutable_rbd();
+  EXPECT_FALSE(pools_.put(pool).value());
+  pool.set_nearly_full(true);
+  EXPECT_TRUE(pools_.put(pool).value());
+  EXPECT_FALSE(pools_.put(pool).value());
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// Targets: their LUNs, access lists and ports.
+#include "control/target_applier.h"
+
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <utility>
 
 #include "base/limits.h"
-#include "control/applier.h"
 #include "control/host_access.h"
 #include "iscsi/login/chap.h"
 #include "nexus/host_directory.h"
@@ -43,17 +45,15 @@ LunNumbers::Luns numbers_of(const std::vector<lun::Target::LunEntry>& luns) {
 
 }  // namespace
 
-// A LUN or host that can't be applied is omitted and reported; the target stays available to the
-// others.
-Result<void> Applier::put_target(const wire::DesiredTarget& desired) {
-  const wire::DesiredSettings* settings = now_.settings();
+Result<void> TargetApplier::put(const wire::DesiredTarget& desired, const Snapshot& now) {
+  const wire::DesiredSettings* settings = now.settings();
   if (settings == nullptr || settings->number() == 0) {
     return Error{"this gateway's number has not come yet"};
   }
   std::string problem;
   std::vector<lun::Target::LunEntry> luns = luns_of(desired, &problem);
-  std::vector<lun::HostAccess> hosts = hosts_of(desired, &problem);
-  std::shared_ptr<lun::Target> target = around_.exports.find(desired.iqn());
+  std::vector<lun::HostAccess> hosts = hosts_of(desired, now, &problem);
+  std::shared_ptr<lun::Target> target = setup_.exports.find(desired.iqn());
   const bool added = target == nullptr;
   if (added) {
     target = std::make_shared<lun::Target>(desired.iqn(), std::string(),
@@ -62,24 +62,25 @@ Result<void> Applier::put_target(const wire::DesiredTarget& desired) {
   target->set_ports(ports_of(desired));
   target->set_hosts(std::move(hosts));
   if (added || !same_map(target->luns(), luns)) {
-    numbers_.shown(desired.iqn(), numbers_of(luns), seconds_now());
-    target->set_luns(std::move(luns), around_.reactors);
+    setup_.numbers.shown(desired.iqn(), numbers_of(luns), seconds_now());
+    target->set_luns(std::move(luns), setup_.reactors);
   }
-  if (added) around_.exports.add(std::move(target));
-  around_.review(desired.iqn());
+  if (added) setup_.exports.add(std::move(target));
+  setup_.review(desired.iqn());
   if (!problem.empty()) return Error{problem};
   return {};
 }
 
-std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& target,
-                                                    std::string* problem) const {
+std::vector<lun::Target::LunEntry> TargetApplier::luns_of(const wire::DesiredTarget& target,
+                                                          std::string* problem) const {
   std::vector<lun::Target::LunEntry> luns;
   for (const wire::DesiredLun& lun : target.luns()) {
     const auto complain = [&](const std::string& what) {
       *problem += (problem->empty() ? "LUN " : "; LUN ") + std::to_string(lun.id()) + ": " + what;
     };
-    std::shared_ptr<lun::Unit> unit = volumes_.unit_to_export(lun.volume_uid());
-    const std::string held = numbers_.held(target.iqn(), lun.id(), lun.volume_uid(), seconds_now());
+    std::shared_ptr<lun::Unit> unit = setup_.volumes.unit_to_export(lun.volume_uid());
+    const std::string held =
+        setup_.numbers.held(target.iqn(), lun.id(), lun.volume_uid(), seconds_now());
     if (lun.id() > limits::kMaxLunNumber) {
       complain("numbers are 0 to 16383");
     } else if (unit == nullptr) {
@@ -94,14 +95,14 @@ std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& t
   return luns;
 }
 
-std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target,
-                                               std::string* problem) const {
+std::vector<lun::HostAccess> TargetApplier::hosts_of(const wire::DesiredTarget& target,
+                                                     const Snapshot& now, std::string* problem) {
   std::vector<lun::HostAccess> hosts;
   for (const wire::DesiredAccess& access : target.access()) {
     const auto complain = [&](const std::string& what) {
       *problem += (problem->empty() ? "host " : "; host ") + access.host_uid() + ": " + what;
     };
-    const wire::DesiredHost* host = now_.host(access.host_uid());
+    const wire::DesiredHost* host = now.host(access.host_uid());
     if (host == nullptr) {
       complain("it is not known here");
       continue;
@@ -118,14 +119,14 @@ std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target
 
 // A refused host counts as unknown. In discovery the gateway authenticates itself with the mutual
 // CHAP credentials of the host's first target.
-void Applier::show_hosts() {
+void TargetApplier::show_hosts(const Snapshot& now) {
   auto hosts = std::make_shared<lun::HostDirectory>();
   std::set<std::string> known;
-  const Objects& all = *now_.objects;
+  const Objects& all = *now.objects;
   for (auto at = all.first_of(wire::OBJECT_KIND_TARGET); at != all.end() && (*at)->has_target();
        ++at) {
     for (const wire::DesiredAccess& access : (*at)->target().access()) {
-      const wire::DesiredHost* host = now_.host(access.host_uid());
+      const wire::DesiredHost* host = now.host(access.host_uid());
       if (host == nullptr || !known.insert(access.host_uid()).second) continue;
       if (Result<lun::HostAccess> entry = host_access(*host, access)) {
         hosts->add(entry.value());
@@ -133,19 +134,19 @@ void Applier::show_hosts() {
       }
     }
   }
-  around_.exports.set_hosts(std::move(hosts));
+  setup_.exports.set_hosts(std::move(hosts));
 }
 
-void Applier::remove_target(const std::string& iqn) {
-  if (const auto target = around_.exports.find(iqn)) target->set_luns({}, around_.reactors);
-  numbers_.shown(iqn, {}, seconds_now());
-  around_.exports.remove(iqn);
-  around_.review(iqn);
+void TargetApplier::remove(const std::string& iqn) {
+  if (const auto target = setup_.exports.find(iqn)) target->set_luns({}, setup_.reactors);
+  setup_.numbers.shown(iqn, {}, seconds_now());
+  setup_.exports.remove(iqn);
+  setup_.review(iqn);
 }
 
-std::string Applier::host_of(const std::string& iqn, const std::string& initiator) const {
+std::string TargetApplier::host_of(const std::string& iqn, const std::string& initiator) const {
   lun::HostAccess access;
-  const auto target = around_.exports.find(iqn);
+  const auto target = setup_.exports.find(iqn);
   if (!target || !target->access_for(initiator, &access)) return {};
   iscsi::wipe(&access);
   return access.host;

@@ -1,8 +1,9 @@
-// The pools of the volumes, and the handling of a pool that changes while it is used.
+#include "control/volume/pool_table.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "control/volume/volumes.h"
+#include "control/local/local_pool.h"
 
 namespace sluice::control {
 namespace {
@@ -24,7 +25,7 @@ bool is_adopted(const wire::DesiredPool& before, const wire::DesiredPool& now) {
 
 }  // namespace
 
-Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
+Result<bool> PoolTable::put(const wire::DesiredPool& pool) {
   if (!pool.has_local() && !(pool.has_rbd() && setup_.rbd)) {
     return Error{
         "this gateway doesn't know pools of this kind; assign the pool to gateways that do"};
@@ -45,38 +46,25 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
               .become({pool.local().devices().begin(), pool.local().devices().end()});
       if (entry) former_.push_back(entry);
       entry = changed;
-      new_pools_.insert(pool.uid());
+      new_.insert(pool.uid());
     }
     // A confirmed replacement is probed and reported immediately.
-    if (is_adopted(entry->desired, pool)) new_pools_.insert(pool.uid());
+    if (is_adopted(entry->desired, pool)) new_.insert(pool.uid());
     entry->desired = pool;
   }
-  if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
-  return {};
+  return pool.nearly_full() && !was_nearly_full;
 }
 
-void Volumes::tell_nearly_full(const std::string& pool) {
-  if (!setup_.nearly_full) return;
-  std::vector<std::shared_ptr<lun::Unit>> units;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [uid, entry] : entries_) {
-      if (entry.pool == pool) units.push_back(entry.unit);
-    }
-  }
-  for (const auto& unit : units) setup_.nearly_full(*unit);
-}
-
-void Volumes::remove_pool(const std::string& uid) {
+void PoolTable::remove(const std::string& uid) {
   const std::lock_guard lock(mutex_);
-  new_pools_.erase(uid);
+  new_.erase(uid);
   const auto at = pools_.find(uid);
   if (at == pools_.end()) return;
   former_.push_back(std::move(at->second));  // volumes that are being released still use it
   pools_.erase(at);
 }
 
-Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
+Result<std::shared_ptr<StoragePool>> PoolTable::open(const std::string& uid) {
   std::shared_ptr<Pool> entry;
   wire::DesiredPool desired;
   {
@@ -90,34 +78,31 @@ Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
   if (entry->open) entry->open->expect(desired);
   if (entry->open && !entry->open->is_current(desired)) entry->open.reset();
   if (entry->open) return entry->open;
-  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
+  Result<std::shared_ptr<StoragePool>> opened = open_as(desired, entry->devices);
   if (opened) entry->open = opened.value();
   return opened;
 }
 
-Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool,
-                                                        const DevicePool::Devices& devices) {
+Result<std::shared_ptr<StoragePool>> PoolTable::open_as(const wire::DesiredPool& pool,
+                                                        const DevicePool::Devices& devices) const {
   if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
-  const auto asked_for = [this](const std::string& volume, uint64_t order) {
-    return asked(volume, order);
-  };
   if (!pool.local().devices().empty()) {
     auto opened = DevicePool::open(devices, setup_.device_records + '/' + pool.uid(),
-                                   setup_.services.incarnation, asked_for);
+                                   setup_.services.incarnation, setup_.asked);
     if (!opened) return Error{opened.error()};
     return std::shared_ptr<StoragePool>(std::move(opened).value());
   }
   ExpectedPool expected{.uid = pool.uid()};
   if (pool.has_identity()) expected.identity = pool.identity();
-  expected.others = pools();
+  expected.others = uids();
   std::erase(expected.others, pool.uid());
-  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for,
-                                std::move(expected));
+  auto opened = PoolDirectory::open(pool.local().directory(), setup_.services.incarnation,
+                                    setup_.asked, std::move(expected));
   if (!opened) return Error{opened.error()};
-  return std::shared_ptr<StoragePool>(std::move(opened).value());
+  return std::shared_ptr<StoragePool>(std::make_shared<LocalPool>(std::move(opened).value()));
 }
 
-void Volumes::tick_pools() {
+void PoolTable::tick() {
   std::vector<std::shared_ptr<Pool>> pools;
   {
     const std::lock_guard lock(mutex_);
@@ -136,16 +121,16 @@ void Volumes::tick_pools() {
   });
 }
 
-std::vector<std::string> Volumes::pools() const {
+std::vector<std::string> PoolTable::uids() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> uids;
   for (const auto& [uid, pool] : pools_) uids.push_back(uid);
   return uids;
 }
 
-std::vector<std::string> Volumes::take_new_pools() {
+std::vector<std::string> PoolTable::take_new() {
   const std::lock_guard lock(mutex_);
-  const std::set<std::string> taken = std::exchange(new_pools_, {});
+  const std::set<std::string> taken = std::exchange(new_, {});
   return {taken.begin(), taken.end()};
 }
 
