@@ -17,12 +17,12 @@ bool reads_for_a_writer(const Task& task) {
   const lun::Command& c = task.command;
   // The owner of a forwarded write reports its overflow in data_in_size, too.
   const bool takes_data = c.info != nullptr && (c.info->flags & scsi::kDataOut) != 0;
-  return c.data_in_size != 0 && !takes_data && task.write && !task.read;
+  return c.data_in_size != 0 && !takes_data && task.expects == Task::Expects::kDataOut;
 }
 bool writes_for_a_reader(const Task& task) {
   const lun::Command& c = task.command;
   return c.status == scsi::Status::kGood && c.data_in_size == 0 && c.data_out_wanted != 0 &&
-         task.read && !task.write;
+         task.expects == Task::Expects::kDataIn;
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ void Session::respond(Task* task) {
     c.data_out_wanted = 0;
   }
   // What the CDB moves against what the initiator expected to move (§11.4.5.1).
-  const uint32_t moves = c.data_in_size != 0 || task->read ? c.data_in_size : c.data_out_wanted;
+  const uint32_t moves =
+      c.data_in_size != 0 || task->expects_data_in() ? c.data_in_size : c.data_out_wanted;
   uint8_t residual_flag = 0;
   uint32_t residual = 0;
   if (moves > task->expected_length) {
@@ -54,11 +55,12 @@ void Session::respond(Task* task) {
     residual_flag = pdu::kFlagUnderflow;
     residual = task->expected_length - moves;
   }
-  const uint32_t send = task->read ? std::min(c.data_in_size, task->expected_length) : 0;
+  const uint32_t send =
+      task->expects_data_in() ? std::min(c.data_in_size, task->expected_length) : 0;
   // The number in the window is free from here on: the response itself may announce that.
-  if (task->in_window) {
+  if (task->slot == Task::Slot::kWindow) {
     window_.release();
-    task->in_window = false;
+    task->slot = Task::Slot::kImmediate;
     ++immediate_tasks_;  // balanced in end_task()
   }
   const bool collapse = send != 0 && c.status == scsi::Status::kGood && c.sense_size == 0;
@@ -71,9 +73,9 @@ void Session::respond(Task* task) {
 
 // forwarding_wire.h: an answer that is no SCSI status. The place in the window goes with the task.
 void Session::respond_for_forwarder(Task* task, uint8_t response) {
-  if (task->in_window) {
+  if (task->slot == Task::Slot::kWindow) {
     window_.release();
-    task->in_window = false;
+    task->slot = Task::Slot::kImmediate;
     ++immediate_tasks_;  // balanced in end_task()
   }
   pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);

@@ -27,11 +27,11 @@ constexpr unsigned kBufferOffset = 40;
 void Session::on_data_out(pdu::Pdu& pdu) {
   Task* task = table_.find(pdu.header.itt());
   // The task may have been aborted, or have ended, while its data was on the way: no error.
-  if (!task || task->aborted) return;
-  if (!task->write) return reject(pdu.header, pdu::RejectReason::kProtocolError);
+  if (!task || task->aborting()) return;
+  if (!task->expects_data_out()) return reject(pdu.header, pdu::RejectReason::kProtocolError);
   const bool solicited = pdu.header.target_transfer_tag() != pdu::kReservedTag;
   if (solicited) r2t_.on_solicited_bytes(task, pdu.data_size);
-  if (task->fail_asc != 0) {
+  if (task->data_failed()) {
     discard_failed(task, pdu.header);
   } else if (solicited) {
     accept_solicited(pdu, task);
@@ -44,12 +44,12 @@ void Session::on_data_out(pdu::Pdu& pdu) {
 void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   const bool final = pdu.header.final();
   const auto fail = [&](uint8_t asc, uint8_t ascq) { fail_data(task, asc, ascq, pdu.header); };
-  if (!task->unsolicited_open) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
+  if (!task->announces_data()) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
   if (task->ignores_data()) {
     // Discarded until the announced data ends.
     if (!final) return;
-    task->unsolicited_open = false;
-    if (task->phase == Task::Phase::kAnswered) respond(task);
+    task->unsolicited_data = Task::Unsolicited::kComplete;
+    if (task->state() == Task::State::kAnswered) respond(task);
     return;
   }
   if (pdu.header.u32(kDataSn) != task->data_sn) return fail(kAscDataPhase, kAscqSequenceError);
@@ -64,7 +64,7 @@ void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   task->unsolicited += pdu.data_size;
   append_data(pdu, task, false);
   if (!final) return;
-  task->unsolicited_open = false;
+  task->unsolicited_data = Task::Unsolicited::kComplete;
   task->solicited = task->received;
   r2t_.continue_task(task);
 }
@@ -140,7 +140,7 @@ uint32_t Session::send_r2t(Task& task, uint32_t offset, uint32_t length) {
 
 void Session::on_data_complete(Task* task) {
   lun::Command& c = task->command;
-  task->enter(Task::Phase::kExecuting);
+  task->enter(Task::State::kExecuting);
   c.data_out_size = std::min(task->received, task->wanted);
   // The initiator may have sent more unsolicited data than the CDB names.
   uint32_t left = c.data_out_size;
@@ -160,9 +160,9 @@ void Session::on_data_complete(Task* task) {
 void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
   if (task->ignores_data()) {
     // Surplus data changes nothing.
-    if (!header.final() || !task->unsolicited_open) return;
-    task->unsolicited_open = false;
-    if (task->phase == Task::Phase::kAnswered) respond(task);
+    if (!header.final() || !task->announces_data()) return;
+    task->unsolicited_data = Task::Unsolicited::kComplete;
+    if (task->state() == Task::State::kAnswered) respond(task);
     return;
   }
   task->fail_asc = asc;
@@ -175,17 +175,17 @@ void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& h
 
 // Counts the data of a task whose data was wrong, and ends the task after the last of it.
 void Session::discard_failed(Task* task, const pdu::Bhs& header) {
-  if (task->phase == Task::Phase::kFailing) return;
+  if (task->state() == Task::State::kFailing) return;
   if (header.final()) {
     if (header.target_transfer_tag() == pdu::kReservedTag) {
-      task->unsolicited_open = false;
+      task->unsolicited_data = Task::Unsolicited::kComplete;
     } else if (task->bursts != 0) {
       --task->bursts;
     }
   }
-  if (task->unsolicited_open || task->bursts != 0) return;
+  if (task->announces_data() || task->bursts != 0) return;
   if (!task->begun()) return refuse(task, task->fail_asc, task->fail_ascq);
-  task->enter(Task::Phase::kFailing);
+  task->enter(Task::State::kFailing);
   nexus_->abort(task->command);  // completes it: it only waited for data
 }
 

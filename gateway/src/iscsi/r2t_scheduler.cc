@@ -16,7 +16,7 @@ R2tScheduler::~R2tScheduler() {
 }
 
 void R2tScheduler::continue_task(Task* task) {
-  if (task->phase != Task::Phase::kNeedsData || task->unsolicited_open) return;
+  if (task->state() != Task::State::kNeedsData || task->announces_data()) return;
   if (task->received >= task->wanted) return host_.on_data_complete(task);
   if (!task->admitted() && !try_admit(task)) return;
   wait_for_r2t(task);
@@ -54,7 +54,7 @@ bool R2tScheduler::slice_of_another(const Task& task) const {
 bool R2tScheduler::try_admit(Task* task) {
   // Tasks of one LUN are admitted in their order.
   const auto same_lun = [task](const Task* t) { return t->command.itl == task->command.itl; };
-  if (task->r2t == Task::R2t::kWaitsMemory || std::ranges::any_of(waiting_, same_lun) ||
+  if (task->r2t() == Task::R2t::kWaitsMemory || std::ranges::any_of(waiting_, same_lun) ||
       !has_room(*task)) {
     wait_for_memory(task);
     return false;
@@ -69,14 +69,14 @@ void R2tScheduler::admit(Task* task, uint32_t bytes) {
   shard_.write_quota.reserve(bytes);
   task->asked = bytes;
   task->command.itl->asked_for += bytes;
-  task->r2t = Task::R2t::kAdmitted;
+  task->enter(Task::R2t::kAdmitted);
   task->admission = admissions_++;
   ++admitted_;
 }
 
 void R2tScheduler::wait_for_memory(Task* task) {
-  if (task->r2t == Task::R2t::kWaitsMemory) return;
-  task->r2t = Task::R2t::kWaitsMemory;
+  if (task->r2t() == Task::R2t::kWaitsMemory) return;
+  task->enter(Task::R2t::kWaitsMemory);
   task->waits_since = shard_.now;
   waiting_.push_back(task);
   if (!std::exchange(in_quota_queue_, true)) shard_.write_quota.wait(*this);
@@ -112,16 +112,16 @@ uint32_t R2tScheduler::next_burst(const Task& task) const {
 // The task that was admitted first is asked first, as long as it needs data. So writes complete one
 // after the other, and not all at the end.
 void R2tScheduler::wait_for_r2t(Task* task) {
-  if (task->r2t == Task::R2t::kWaitsForR2t || next_burst(*task) == 0) return;
-  assert(task->r2t == Task::R2t::kAdmitted);
-  task->r2t = Task::R2t::kWaitsForR2t;
+  if (task->r2t() == Task::R2t::kWaitsForR2t || next_burst(*task) == 0) return;
+  assert(task->r2t() == Task::R2t::kAdmitted);
+  task->enter(Task::R2t::kWaitsForR2t);
   const auto earlier = [](const Task* a, const Task* b) { return a->admission < b->admission; };
   waiting_for_r2t_.insert(std::ranges::upper_bound(waiting_for_r2t_, task, earlier), task);
 }
 
 void R2tScheduler::stop_requesting(Task* task) {
-  if (task->r2t != Task::R2t::kWaitsForR2t) return;
-  task->r2t = Task::R2t::kAdmitted;
+  if (task->r2t() != Task::R2t::kWaitsForR2t) return;
+  task->enter(Task::R2t::kAdmitted);
   std::erase(waiting_for_r2t_, task);
 }
 
@@ -179,13 +179,13 @@ void R2tScheduler::release_for_unit(Task* task) {
 
 bool R2tScheduler::end(Task* task) {
   charged_ -= std::exchange(task->charged, 0);
-  const bool waits_for_r2t = task->r2t == Task::R2t::kWaitsForR2t;
+  const bool waits_for_r2t = task->r2t() == Task::R2t::kWaitsForR2t;
   const bool cut_off = task->command.aborted || task->outstanding != 0 || waits_for_r2t;
   if (task->admitted()) --admitted_;
-  if (task->r2t == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
+  if (task->r2t() == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
   stop_requesting(task);
   on_solicited_bytes(task, task->outstanding);
-  task->r2t = Task::R2t::kNone;
+  task->enter(Task::R2t::kNone);
   return cut_off;
 }
 

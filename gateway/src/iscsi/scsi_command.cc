@@ -70,6 +70,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   Task* task = pool_.take();
   if (!task) return refuse_pdu(RejectReason::kImmediateCommandReject);
   if (!accept_command(pdu, task)) {
+    task->enter(Task::State::kFree);
     pool_.give_back(task);
     return refuse_pdu(RejectReason::kInvalidPduField);
   }
@@ -78,7 +79,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   table_.insert(task);
   ++commands_;
   shard_.counters->commands.add();
-  if (pdu.data_size != 0 || task->unsolicited_open) {
+  if (pdu.data_size != 0 || task->announces_data()) {
     if (!take_immediate_data(pdu, task)) return;
   }
   if (!held_.empty() || lacks_output_memory(*task)) return held_.push(task);
@@ -88,27 +89,8 @@ void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
 // Fills the task from the PDU; false when the PDU contradicts itself.
 bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   const pdu::Bhs& h = pdu.header;
-  const uint8_t flags = h.flags();
+  task->receive(h);
   task->session = this;
-  task->itt = h.itt();
-  task->cmd_sn = h.cmd_sn();
-  task->expected_length = h.expected_data_length();
-  task->read = flags & pdu::kFlagRead;
-  task->write = flags & pdu::kFlagWrite;
-  task->in_window = !h.immediate();
-  task->phase = Task::Phase::kReceived;
-  task->r2t = Task::R2t::kNone;
-  task->aborted = false;
-  task->fail_asc = task->fail_ascq = 0;
-  task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
-  task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
-  task->in_burst = task->charged = task->held = task->asked = task->outstanding = 0;
-  task->reserved = 0;
-  task->refused_since = 0;
-  task->payer = nullptr;
-  task->bursts = 0;
-  task->wanted = task->write ? task->expected_length : 0;
-  task->long_cdb.clear();
 
   lun::Command& c = task->command;
   c.lun_field = h.lun();
@@ -116,10 +98,10 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.long_cdb = {};
   Additional more;
   more.long_cdb = &task->long_cdb;
-  more.bidirectional = task->read && task->write;
+  more.bidirectional = task->expects == Task::Expects::kBoth;
   if (pdu.ahs_size != 0 && !parse_ahs(pdu.ahs_bytes(), c.cdb, forwarding(), &more)) return false;
   if (forwarding() && !more.forwarded) return false;
-  if (!task->write && pdu.data_size != 0) return false;
+  if (!task->expects_data_out() && pdu.data_size != 0) return false;
   if (!task->long_cdb.empty()) c.long_cdb = task->long_cdb;
   // No supported command is bidirectional. A reserved opcode gets the right refusal.
   if (more.bidirectional) c.cdb[0] = 0xff;
@@ -131,9 +113,9 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   } else if (liveness_.answers_pings() && !mutation_disables(Guard::kAge)) {
     c.fresh_until = liveness_.confirmed_until() + limits::kDiscardSilence;
   }
-  c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);
+  c.attribute = static_cast<lun::TaskAttribute>(h.flags() & pdu::kAttributeMask);
   c.tag = task->itt;
-  c.expected_data_in = task->read ? task->expected_length : 0;
+  c.expected_data_in = task->expects_data_in() ? task->expected_length : 0;
   c.expected_data_out = task->wanted;
   c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
   c.sense_size = 0;
@@ -151,9 +133,9 @@ bool Session::take_immediate_data(pdu::Pdu& pdu, Task* task) {
   const uint32_t limit = std::min(parameters_.first_burst_length, task->expected_length);
   const bool may_follow = !parameters_.initial_r2t;
   if ((pdu.data_size != 0 && !parameters_.immediate_data) || pdu.data_size > limit ||
-      (task->unsolicited_open && !may_follow)) {
+      (task->announces_data() && !may_follow)) {
     // RFC 7143 §11.3.1: F=1 is required when nothing unsolicited may follow.
-    if (!may_follow) task->unsolicited_open = false;
+    if (!may_follow) task->unsolicited_data = Task::Unsolicited::kComplete;
     refuse(task, 0x0c, 0x0c);
     return false;
   }
@@ -183,12 +165,12 @@ void Session::start(Task* task) {
       return refuse_full(task, *itl);
     if (itl) r2t_.begin(task, itl);
   }
-  task->enter(Task::Phase::kExecuting);
+  task->enter(Task::State::kExecuting);
   reads_running_ += c.expected_data_in;
   // Data for a command that needs none is discarded.
   const uint32_t announced = std::exchange(task->wanted, 0);
   if (!nexus_->begin(c)) return;  // it executes, or has ended: the task may be gone
-  task->enter(Task::Phase::kNeedsData);
+  task->enter(Task::State::kNeedsData);
   task->wanted = std::min(c.data_out_wanted, announced);
   task->solicited = task->received;
   r2t_.continue_task(task);
@@ -214,12 +196,12 @@ void Session::on_complete(lun::Command& command) {
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
   if (end_unanswered(task)) return;
-  if (task->phase == Task::Phase::kFailing && !task->aborted && !closing_) {
-    task->enter(Task::Phase::kExecuting);
+  if (task->state() == Task::State::kFailing && !closing_) {
+    task->enter(Task::State::kExecuting);
     c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);
   }
-  if (closing_ || task->aborted || (c.aborted && !c.task_aborted_status)) return end_task(task);
+  if (closing_ || task->aborting() || (c.aborted && !c.task_aborted_status)) return end_task(task);
   if (c.aborted) {
     // TAS=1: another nexus aborted it (SAM-5 §5.3.1). Announced data will be discarded.
     c.status = scsi::Status::kTaskAborted;
@@ -227,9 +209,9 @@ void Session::complete(Task* task) {
     c.data_in_size = 0;
     return respond(task);
   }
-  if (task->unsolicited_open) {
+  if (task->announces_data()) {
     // The initiator still sends the announced data. Until then its tag is in use.
-    return task->enter(Task::Phase::kAnswered);
+    return task->enter(Task::State::kAnswered);
   }
   respond(task);
 }
@@ -237,7 +219,7 @@ void Session::complete(Task* task) {
 // Ends a task for which no response would be true. If it returns true, the task may be gone.
 bool Session::end_unanswered(Task* task) {
   const lun::Command& c = task->command;
-  if (closing_ || task->aborted || task->phase == Task::Phase::kFailing) return false;
+  if (closing_ || task->aborting() || task->state() == Task::State::kFailing) return false;
   if (forwarding()) {
     uint8_t response = 0;
     if (c.drops_nexus) response = kResponseUnknown;

@@ -176,11 +176,11 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
   reject(pdu.header, pdu::RejectReason::kDataDigestError);
   if (pdu.header.opcode() != Opcode::kDataOut) return;
   Task* task = table_.find(pdu.header.itt());
-  if (!task || task->aborted || !task->write) return;
+  if (!task || task->aborting() || !task->expects_data_out()) return;
   if (pdu.header.target_transfer_tag() != pdu::kReservedTag) {
     r2t_.on_solicited_bytes(task, pdu.data_size);
   }
-  if (task->fail_asc != 0) {
+  if (task->data_failed()) {
     discard_failed(task, pdu.header);
   } else {
     fail_data(task, 0x47, 0x05, pdu.header);
@@ -189,7 +189,7 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
 }
 
 bool Session::lacks_output_memory(Task& task) const {
-  if (!task.read) return false;
+  if (!task.expects_data_in()) return false;
   return !shard_.write_quota.admits_read(task.expected_length, out_.bytes() + reads_running_,
                                          task.refused_since);
 }
@@ -206,7 +206,7 @@ void Session::resume() {
 
 void Session::end_task(Task* task) {
   table_.erase(task);
-  if (task->in_window) {
+  if (task->slot == Task::Slot::kWindow) {
     window_.release();
   } else {
     --immediate_tasks_;
@@ -219,6 +219,7 @@ void Session::end_task(Task* task) {
     if (!closing_) answer_function(itt, pdu::TaskResponse::kFunctionComplete);
   }
   task->abort_itts.clear();
+  task->enter(Task::State::kFree);
   pool_.give_back(task);
   announce_window();
   r2t_.admit_others(cut_off);

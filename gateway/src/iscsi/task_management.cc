@@ -69,9 +69,12 @@ void Session::abort_one(const pdu::Bhs& h) {
     return answer_function(h.itt(), TaskResponse::kTaskDoesNotExist);
   }
   task->abort_itts.push_back(h.itt());
-  if (std::exchange(task->aborted, true)) return;  // an earlier function aborts it
+  if (task->aborting()) return;  // an earlier function aborts it
   // An answered task only waits for data that is discarded.
-  if (task->begun() && task->phase != Task::Phase::kAnswered) return nexus_->abort(task->command);
+  if (task->begun() && task->state() != Task::State::kAnswered) {
+    task->enter(Task::State::kAborting);
+    return nexus_->abort(task->command);
+  }
   held_.remove(task);
   end_task(task);
 }
@@ -161,7 +164,7 @@ void Session::drop_unstarted(uint64_t lun, bool every_lun, uint32_t before_cmd_s
   std::vector<Task*> gone;
   table_.for_each([&](Task* t) {
     const bool here = every_lun || same_lun(t->command.lun_field, lun);
-    if (here && (!t->begun() || t->phase == Task::Phase::kAnswered)) gone.push_back(t);
+    if (here && (!t->begun() || t->state() == Task::State::kAnswered)) gone.push_back(t);
   });
   for (Task* t : gone) {
     held_.remove(t);
