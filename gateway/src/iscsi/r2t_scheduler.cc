@@ -8,8 +8,13 @@
 
 namespace sluice::iscsi {
 
-R2tScheduler::R2tScheduler(Shard& shard, const Parameters& parameters, Host& host)
-    : shard_(shard), parameters_(parameters), host_(host) {}
+R2tScheduler::R2tScheduler(const SessionContext& session, SessionWriter& writer,
+                           TransferTags& transfer_tags)
+    : shard_(session.shard),
+      parameters_(session.parameters),
+      nexus_(session.nexus.get()),
+      writer_(writer),
+      transfer_tags_(transfer_tags) {}
 
 R2tScheduler::~R2tScheduler() {
   if (in_quota_queue_) shard_.write_quota.leave(*this);
@@ -17,7 +22,7 @@ R2tScheduler::~R2tScheduler() {
 
 void R2tScheduler::continue_task(Task* task) {
   if (task->state() != Task::State::kNeedsData || task->announces_data()) return;
-  if (task->received >= task->wanted) return host_.on_data_complete(task);
+  if (task->received >= task->wanted) return pass_data(task);
   if (!task->admitted() && !try_admit(task)) return;
   wait_for_r2t(task);
   request_bursts();
@@ -140,10 +145,44 @@ void R2tScheduler::request_burst(Task* task) {
   const uint32_t length = next_burst(*task);
   const uint32_t offset = task->solicited;
   if (task->bursts == 0) task->data_sn = task->in_burst = 0;
-  task->burst[task->bursts++] = {host_.send_r2t(*task, offset, length), offset, length};
+  task->burst[task->bursts++] = {send_r2t(*task, offset, length), offset, length};
   task->solicited += length;
   task->outstanding += length;
   outstanding_ += length;
+}
+
+uint32_t R2tScheduler::send_r2t(Task& task, uint32_t offset, uint32_t length) {
+  const uint32_t transfer_tag = transfer_tags_.next();
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kR2t);
+  h.set_flags(pdu::kFlagFinal);
+  h.set_lun(task.command.lun_field);
+  h.set_itt(task.itt);
+  h.set_target_transfer_tag(transfer_tag);
+  writer_.stamp(h);
+  h.put32(36, task.r2t_sn++);
+  h.put32(40, offset);
+  h.put32(44, length);
+  writer_.finish();
+  writer_.output_ready();
+  return transfer_tag;
+}
+
+// All data that the task needs has arrived.
+void R2tScheduler::pass_data(Task* task) {
+  lun::Command& c = task->command;
+  task->enter(Task::State::kExecuting);
+  c.data_out_size = std::min(task->received, task->wanted);
+  // The initiator may have sent more unsolicited data than the CDB names.
+  uint32_t left = c.data_out_size;
+  size_t remaining = 0;
+  for (Slice& piece : c.data_out) {
+    if (left == 0) break;
+    piece.size = std::min(piece.size, left);
+    left -= piece.size;
+    ++remaining;
+  }
+  c.data_out.resize(remaining);
+  nexus_->data_ready(c);
 }
 
 void R2tScheduler::on_solicited_bytes(Task* task, uint32_t bytes) {

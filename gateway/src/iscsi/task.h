@@ -15,7 +15,7 @@
 
 namespace sluice::iscsi {
 
-class Session;
+class TaskExecution;
 
 // One R2T in flight (RFC 7143 §11.8) and the burst that answers it.
 struct Burst {
@@ -53,7 +53,7 @@ struct Task {
   enum class Unsolicited : uint8_t { kComplete, kAnnounced };
 
   lun::Command command;
-  Session* session = nullptr;
+  TaskExecution* execution = nullptr;
   uint32_t itt = pdu::kReservedTag;
   uint32_t cmd_sn = 0;
   uint32_t expected_length = 0;  // Expected Data Transfer Length
