@@ -352,7 +352,7 @@ void Connection::tick() {
     return drop("the gateway is no longer a peer");
   }
   if (session_) {
-    session_->tick(now, last_heard_);
+    session_->tick(last_heard_);
     if (!transport_closed_) session_->resume();
     return;
   }

@@ -1,14 +1,15 @@
-// The answer of a task: Data-In PDUs (RFC 7143 §11.7), the status with the last of them where that
-// is allowed, else a SCSI Response (§11.4), and residual counts (§11.4.5).
-#include <algorithm>
+#include "iscsi/data_in.h"
 
-#include "iscsi/session.h"
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
 #include "scsi/command_table.h"
 #include "scsi/sense.h"
 #include "unit/unit.h"
 
 namespace sluice::iscsi {
-
 namespace {
 
 // The R and W bits (§11.3.1) contradict the direction of the CDB. A command with neither bit
@@ -17,24 +18,27 @@ bool reads_for_a_writer(const Task& task) {
   const lun::Command& c = task.command;
   // The owner of a forwarded write reports its overflow in data_in_size, too.
   const bool takes_data = c.info != nullptr && (c.info->flags & scsi::kDataOut) != 0;
-  return c.data_in_size != 0 && !takes_data && task.write && !task.read;
+  return c.data_in_size != 0 && !takes_data && task.expects == Task::Expects::kDataOut;
 }
 bool writes_for_a_reader(const Task& task) {
   const lun::Command& c = task.command;
   return c.status == scsi::Status::kGood && c.data_in_size == 0 && c.data_out_wanted != 0 &&
-         task.read && !task.write;
+         task.expects == Task::Expects::kDataIn;
 }
 
 }  // namespace
 
-void Session::respond(Task* task) {
+// Corrects the answer of a command whose CDB moves data in a direction that its R and W bits
+// exclude.
+void DataInSender::check_direction(Task* task) {
   lun::Command& c = task->command;
   // A forwarder sends the bits that the data needs. It checks those of its host itself.
-  if (!forwarding() && reads_for_a_writer(*task)) [[unlikely]] {
+  if (forwarding_) return;
+  if (reads_for_a_writer(*task)) [[unlikely]] {
     // The initiator has no buffer for the data, so nothing moves: all that it expected is residual.
     c.data_in.clear();
     c.data_in_size = c.data_out_wanted = 0;
-  } else if (!forwarding() && writes_for_a_reader(*task)) [[unlikely]] {
+  } else if (writes_for_a_reader(*task)) [[unlikely]] {
     // GOOD would acknowledge a write of which no data came: INVALID FIELD IN COMMAND INFORMATION
     // UNIT.
     const auto sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03);
@@ -43,8 +47,14 @@ void Session::respond(Task* task) {
     c.sense_size = static_cast<uint8_t>(scsi::encode(sense, descriptor, c.sense));
     c.data_out_wanted = 0;
   }
+}
+
+void DataInSender::send_answer(Task* task) {
+  check_direction(task);
+  const lun::Command& c = task->command;
   // What the CDB moves against what the initiator expected to move (§11.4.5.1).
-  const uint32_t moves = c.data_in_size != 0 || task->read ? c.data_in_size : c.data_out_wanted;
+  const uint32_t moves =
+      c.data_in_size != 0 || task->expects_data_in() ? c.data_in_size : c.data_out_wanted;
   uint8_t residual_flag = 0;
   uint32_t residual = 0;
   if (moves > task->expected_length) {
@@ -54,46 +64,33 @@ void Session::respond(Task* task) {
     residual_flag = pdu::kFlagUnderflow;
     residual = task->expected_length - moves;
   }
-  const uint32_t send = task->read ? std::min(c.data_in_size, task->expected_length) : 0;
-  // The number in the window is free from here on: the response itself may announce that.
-  if (task->in_window) {
-    window_.release();
-    task->in_window = false;
-    ++immediate_tasks_;  // balanced in end_task()
-  }
+  const uint32_t send =
+      task->expects_data_in() ? std::min(c.data_in_size, task->expected_length) : 0;
   const bool collapse = send != 0 && c.status == scsi::Status::kGood && c.sense_size == 0;
   uint32_t pdus = task->r2t_sn;
   if (send != 0) pdus = send_data_in(task, send, collapse ? residual_flag : uint8_t{0}, residual);
   if (!collapse) send_response(task, pdus, residual_flag, residual);
-  host_.output_ready();
-  end_task(task);
+  writer_.output_ready();
 }
 
-// forwarding_wire.h: an answer that is no SCSI status. The place in the window goes with the task.
-void Session::respond_for_forwarder(Task* task, uint8_t response) {
-  if (task->in_window) {
-    window_.release();
-    task->in_window = false;
-    ++immediate_tasks_;  // balanced in end_task()
-  }
+void DataInSender::send_forwarder_answer(const Task& task, uint8_t response) {
   pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);
   h.set_flags(pdu::kFlagFinal);
   h.put8(2, response);
-  h.set_itt(task->itt);
-  stamp(h, true);
+  h.set_itt(task.itt);
+  writer_.stamp_status(h);
   writer_.finish();
-  host_.output_ready();
-  end_task(task);
+  writer_.output_ready();
 }
 
 // Returns the number of PDUs.
-uint32_t Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag,
-                               uint32_t residual) {
+uint32_t DataInSender::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag,
+                                    uint32_t residual) {
   lun::Command& c = task->command;
   const bool collapse = c.status == scsi::Status::kGood && c.sense_size == 0;
   const uint32_t segment = parameters_.max_send_data_segment_length;
-  data_in_bytes_ += bytes;
-  shard_.counters->data_in_bytes.add(bytes);
+  bytes_ += bytes;
+  counters_.data_in_bytes.add(bytes);
   size_t slice = 0;
   uint32_t offset = 0;    // bytes sent of the whole transfer
   uint32_t in_slice = 0;  // bytes sent of the present slice
@@ -112,9 +109,9 @@ uint32_t Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag
       flags |= pdu::kFlagStatus | residual_flag;
       h.put8(3, static_cast<uint8_t>(c.status));
       h.put32(44, residual_flag ? residual : 0);
-      stamp(h, true);
+      writer_.stamp_status(h);
     } else {
-      stamp(h, false);
+      writer_.stamp(h);
       h.set_stat_sn(0);  // reserved unless S=1
     }
     h.set_flags(flags);
@@ -137,14 +134,15 @@ uint32_t Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag
   return data_sn;
 }
 
-void Session::send_response(Task* task, uint32_t pdus, uint8_t residual_flag, uint32_t residual) {
+void DataInSender::send_response(Task* task, uint32_t pdus, uint8_t residual_flag,
+                                 uint32_t residual) {
   const lun::Command& c = task->command;
   pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);
   h.set_flags(pdu::kFlagFinal | residual_flag);
   h.put8(2, 0x00);  // command completed at target
   h.put8(3, static_cast<uint8_t>(c.status));
   h.set_itt(task->itt);
-  stamp(h, true);
+  writer_.stamp_status(h);
   h.put32(36, pdus);  // ExpDataSN: R2Ts or Data-Ins sent for it (§11.4.8)
   h.put32(44, residual);
   if (c.sense_size != 0) {

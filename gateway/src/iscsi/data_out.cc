@@ -1,11 +1,8 @@
-// Data from the initiator (RFC 7143 §11.7): unsolicited, within FirstBurstLength, and solicited by
-// R2T (r2t_scheduler.h). DataPDUInOrder and DataSequenceInOrder are Yes, so the offset of each
-// segment is known before it comes.
+#include "iscsi/data_out.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "base/limits.h"
-#include "iscsi/session.h"
+#include <vector>
 
 namespace sluice::iscsi {
 namespace {
@@ -13,6 +10,8 @@ namespace {
 // The sense codes of tasks whose data-out was wrong (RFC 7143 §11.4.7.2, SPC-5).
 constexpr uint8_t kAscWriteError = 0x0c;
 constexpr uint8_t kAscqUnexpectedUnsolicited = 0x0c;
+constexpr uint8_t kAscProtocolServiceCrc = 0x47;
+constexpr uint8_t kAscqProtocolServiceCrc = 0x05;
 constexpr uint8_t kAscDataPhase = 0x4b;
 constexpr uint8_t kAscqInvalidTransferTag = 0x01;
 constexpr uint8_t kAscqTooMuchData = 0x02;
@@ -24,14 +23,32 @@ constexpr unsigned kBufferOffset = 40;
 
 }  // namespace
 
-void Session::on_data_out(pdu::Pdu& pdu) {
-  Task* task = table_.find(pdu.header.itt());
+// RFC 7143 §11.3.4, §13.13: immediate data counts as the start of the unsolicited data. An error
+// ends the task as §11.4.7.2 says, after the announced data was discarded.
+bool DataOutReceiver::accept_immediate(pdu::Pdu& pdu, Task* task) {
+  const uint32_t limit = std::min(parameters_.first_burst_length, task->expected_length);
+  const bool may_follow = !parameters_.initial_r2t;
+  if ((pdu.data_size != 0 && !parameters_.immediate_data) || pdu.data_size > limit ||
+      (task->announces_data() && !may_follow)) {
+    // RFC 7143 §11.3.1: F=1 is required when nothing unsolicited may follow.
+    if (!may_follow) task->unsolicited_data = Task::Unsolicited::kComplete;
+    execution_.refuse(task, kAscWriteError, kAscqUnexpectedUnsolicited);
+    return false;
+  }
+  task->unsolicited = pdu.data_size;
+  append_data(pdu, task, false);
+  return true;
+}
+
+void DataOutReceiver::on_data_out(pdu::Pdu& pdu) {
+  Task* task = tasks_.find(pdu.header.itt());
   // The task may have been aborted, or have ended, while its data was on the way: no error.
-  if (!task || task->aborted) return;
-  if (!task->write) return reject(pdu.header, pdu::RejectReason::kProtocolError);
+  if (!task || task->aborting()) return;
+  if (!task->expects_data_out())
+    return writer_.reject(pdu.header, pdu::RejectReason::kProtocolError);
   const bool solicited = pdu.header.target_transfer_tag() != pdu::kReservedTag;
   if (solicited) r2t_.on_solicited_bytes(task, pdu.data_size);
-  if (task->fail_asc != 0) {
+  if (task->data_failed()) {
     discard_failed(task, pdu.header);
   } else if (solicited) {
     accept_solicited(pdu, task);
@@ -41,16 +58,29 @@ void Session::on_data_out(pdu::Pdu& pdu) {
   r2t_.request_bursts();
 }
 
-void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
+// RFC 7143 §7.8: the session has rejected the PDU.
+void DataOutReceiver::on_digest_error(const pdu::Pdu& pdu) {
+  Task* task = tasks_.find(pdu.header.itt());
+  if (!task || task->aborting() || !task->expects_data_out()) return;
+  if (pdu.header.target_transfer_tag() != pdu::kReservedTag) {
+    r2t_.on_solicited_bytes(task, pdu.data_size);
+  }
+  if (task->data_failed()) {
+    discard_failed(task, pdu.header);
+  } else {
+    fail_data(task, kAscProtocolServiceCrc, kAscqProtocolServiceCrc, pdu.header);
+  }
+  r2t_.request_bursts();
+}
+
+void DataOutReceiver::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   const bool final = pdu.header.final();
   const auto fail = [&](uint8_t asc, uint8_t ascq) { fail_data(task, asc, ascq, pdu.header); };
-  if (!task->unsolicited_open) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
+  if (!task->announces_data()) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
   if (task->ignores_data()) {
     // Discarded until the announced data ends.
     if (!final) return;
-    task->unsolicited_open = false;
-    if (task->phase == Task::Phase::kAnswered) respond(task);
-    return;
+    return execution_.announced_data_ended(task);
   }
   if (pdu.header.u32(kDataSn) != task->data_sn) return fail(kAscDataPhase, kAscqSequenceError);
   if (pdu.header.u32(kBufferOffset) != task->received) {
@@ -64,12 +94,12 @@ void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   task->unsolicited += pdu.data_size;
   append_data(pdu, task, false);
   if (!final) return;
-  task->unsolicited_open = false;
+  task->unsolicited_data = Task::Unsolicited::kComplete;
   task->solicited = task->received;
   r2t_.continue_task(task);
 }
 
-void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
+void DataOutReceiver::accept_solicited(pdu::Pdu& pdu, Task* task) {
   const pdu::Bhs& h = pdu.header;
   const auto fail = [&](uint8_t ascq) { fail_data(task, kAscDataPhase, ascq, h); };
   if (task->bursts == 0 || h.target_transfer_tag() != task->burst[0].transfer_tag) {
@@ -101,9 +131,9 @@ void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
 
 // Moves the data segment into the task. Bytes beyond the length that the CDB names are counted, but
 // not kept. Solicited bytes were charged when the task was admitted.
-void Session::append_data(pdu::Pdu& pdu, Task* task, bool solicited) {
-  data_out_bytes_ += pdu.data_size;
-  shard_.counters->data_out_bytes.add(pdu.data_size);
+void DataOutReceiver::append_data(pdu::Pdu& pdu, Task* task, bool solicited) {
+  bytes_ += pdu.data_size;
+  counters_.data_out_bytes.add(pdu.data_size);
   uint32_t room = task->wanted > task->received ? task->wanted - task->received : 0;
   if (solicited) {
     r2t_.consume(task, pdu.data_size);
@@ -122,71 +152,34 @@ void Session::append_data(pdu::Pdu& pdu, Task* task, bool solicited) {
   pdu.data.clear();
 }
 
-uint32_t Session::send_r2t(Task& task, uint32_t offset, uint32_t length) {
-  const uint32_t transfer_tag = new_transfer_tag();
-  pdu::Bhs& h = writer_.start(pdu::Opcode::kR2t);
-  h.set_flags(pdu::kFlagFinal);
-  h.set_lun(task.command.lun_field);
-  h.set_itt(task.itt);
-  h.set_target_transfer_tag(transfer_tag);
-  stamp(h, false);
-  h.put32(36, task.r2t_sn++);
-  h.put32(40, offset);
-  h.put32(44, length);
-  writer_.finish();
-  host_.output_ready();
-  return transfer_tag;
-}
-
-void Session::on_data_complete(Task* task) {
-  lun::Command& c = task->command;
-  task->enter(Task::Phase::kExecuting);
-  c.data_out_size = std::min(task->received, task->wanted);
-  // The initiator may have sent more unsolicited data than the CDB names.
-  uint32_t left = c.data_out_size;
-  size_t remaining = 0;
-  for (Slice& piece : c.data_out) {
-    if (left == 0) break;
-    piece.size = std::min(piece.size, left);
-    left -= piece.size;
-    ++remaining;
-  }
-  c.data_out.resize(remaining);
-  nexus_->data_ready(c);
-}
-
 // A sequence or digest error at ERL 0 (RFC 7143 §7.8, §7.9). The task ends with CHECK CONDITION
 // when all data that was announced or asked for has passed: until then its tag is in use.
-void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
+void DataOutReceiver::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
   if (task->ignores_data()) {
     // Surplus data changes nothing.
-    if (!header.final() || !task->unsolicited_open) return;
-    task->unsolicited_open = false;
-    if (task->phase == Task::Phase::kAnswered) respond(task);
-    return;
+    if (!header.final() || !task->announces_data()) return;
+    return execution_.announced_data_ended(task);
   }
   task->fail_asc = asc;
   task->fail_ascq = ascq;
-  if (!task->begun()) held_.remove(task);
+  execution_.stop_waiting(task);
   task->command.data_out.clear();
   r2t_.stop_requesting(task);
   discard_failed(task, header);
 }
 
 // Counts the data of a task whose data was wrong, and ends the task after the last of it.
-void Session::discard_failed(Task* task, const pdu::Bhs& header) {
-  if (task->phase == Task::Phase::kFailing) return;
+void DataOutReceiver::discard_failed(Task* task, const pdu::Bhs& header) {
+  if (task->state() == Task::State::kFailing) return;
   if (header.final()) {
     if (header.target_transfer_tag() == pdu::kReservedTag) {
-      task->unsolicited_open = false;
+      task->unsolicited_data = Task::Unsolicited::kComplete;
     } else if (task->bursts != 0) {
       --task->bursts;
     }
   }
-  if (task->unsolicited_open || task->bursts != 0) return;
-  if (!task->begun()) return refuse(task, task->fail_asc, task->fail_ascq);
-  task->enter(Task::Phase::kFailing);
-  nexus_->abort(task->command);  // completes it: it only waited for data
+  if (task->announces_data() || task->bursts != 0) return;
+  execution_.end_failed(task);
 }
 
 }  // namespace sluice::iscsi

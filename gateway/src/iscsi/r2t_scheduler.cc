@@ -8,16 +8,21 @@
 
 namespace sluice::iscsi {
 
-R2tScheduler::R2tScheduler(Shard& shard, const Parameters& parameters, Host& host)
-    : shard_(shard), parameters_(parameters), host_(host) {}
+R2tScheduler::R2tScheduler(const SessionContext& session, SessionWriter& writer,
+                           TransferTags& transfer_tags)
+    : shard_(session.shard),
+      parameters_(session.parameters),
+      nexus_(session.nexus.get()),
+      writer_(writer),
+      transfer_tags_(transfer_tags) {}
 
 R2tScheduler::~R2tScheduler() {
   if (in_quota_queue_) shard_.write_quota.leave(*this);
 }
 
 void R2tScheduler::continue_task(Task* task) {
-  if (task->phase != Task::Phase::kNeedsData || task->unsolicited_open) return;
-  if (task->received >= task->wanted) return host_.on_data_complete(task);
+  if (task->state() != Task::State::kNeedsData || task->announces_data()) return;
+  if (task->received >= task->wanted) return pass_data(task);
   if (!task->admitted() && !try_admit(task)) return;
   wait_for_r2t(task);
   request_bursts();
@@ -54,7 +59,7 @@ bool R2tScheduler::slice_of_another(const Task& task) const {
 bool R2tScheduler::try_admit(Task* task) {
   // Tasks of one LUN are admitted in their order.
   const auto same_lun = [task](const Task* t) { return t->command.itl == task->command.itl; };
-  if (task->r2t == Task::R2t::kWaitsMemory || std::ranges::any_of(waiting_, same_lun) ||
+  if (task->r2t() == Task::R2t::kWaitsMemory || std::ranges::any_of(waiting_, same_lun) ||
       !has_room(*task)) {
     wait_for_memory(task);
     return false;
@@ -69,14 +74,14 @@ void R2tScheduler::admit(Task* task, uint32_t bytes) {
   shard_.write_quota.reserve(bytes);
   task->asked = bytes;
   task->command.itl->asked_for += bytes;
-  task->r2t = Task::R2t::kAdmitted;
+  task->enter(Task::R2t::kAdmitted);
   task->admission = admissions_++;
   ++admitted_;
 }
 
 void R2tScheduler::wait_for_memory(Task* task) {
-  if (task->r2t == Task::R2t::kWaitsMemory) return;
-  task->r2t = Task::R2t::kWaitsMemory;
+  if (task->r2t() == Task::R2t::kWaitsMemory) return;
+  task->enter(Task::R2t::kWaitsMemory);
   task->waits_since = shard_.now;
   waiting_.push_back(task);
   if (!std::exchange(in_quota_queue_, true)) shard_.write_quota.wait(*this);
@@ -112,16 +117,16 @@ uint32_t R2tScheduler::next_burst(const Task& task) const {
 // The task that was admitted first is asked first, as long as it needs data. So writes complete one
 // after the other, and not all at the end.
 void R2tScheduler::wait_for_r2t(Task* task) {
-  if (task->r2t == Task::R2t::kWaitsForR2t || next_burst(*task) == 0) return;
-  assert(task->r2t == Task::R2t::kAdmitted);
-  task->r2t = Task::R2t::kWaitsForR2t;
+  if (task->r2t() == Task::R2t::kWaitsForR2t || next_burst(*task) == 0) return;
+  assert(task->r2t() == Task::R2t::kAdmitted);
+  task->enter(Task::R2t::kWaitsForR2t);
   const auto earlier = [](const Task* a, const Task* b) { return a->admission < b->admission; };
   waiting_for_r2t_.insert(std::ranges::upper_bound(waiting_for_r2t_, task, earlier), task);
 }
 
 void R2tScheduler::stop_requesting(Task* task) {
-  if (task->r2t != Task::R2t::kWaitsForR2t) return;
-  task->r2t = Task::R2t::kAdmitted;
+  if (task->r2t() != Task::R2t::kWaitsForR2t) return;
+  task->enter(Task::R2t::kAdmitted);
   std::erase(waiting_for_r2t_, task);
 }
 
@@ -140,10 +145,44 @@ void R2tScheduler::request_burst(Task* task) {
   const uint32_t length = next_burst(*task);
   const uint32_t offset = task->solicited;
   if (task->bursts == 0) task->data_sn = task->in_burst = 0;
-  task->burst[task->bursts++] = {host_.send_r2t(*task, offset, length), offset, length};
+  task->burst[task->bursts++] = {send_r2t(*task, offset, length), offset, length};
   task->solicited += length;
   task->outstanding += length;
   outstanding_ += length;
+}
+
+uint32_t R2tScheduler::send_r2t(Task& task, uint32_t offset, uint32_t length) {
+  const uint32_t transfer_tag = transfer_tags_.next();
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kR2t);
+  h.set_flags(pdu::kFlagFinal);
+  h.set_lun(task.command.lun_field);
+  h.set_itt(task.itt);
+  h.set_target_transfer_tag(transfer_tag);
+  writer_.stamp(h);
+  h.put32(36, task.r2t_sn++);
+  h.put32(40, offset);
+  h.put32(44, length);
+  writer_.finish();
+  writer_.output_ready();
+  return transfer_tag;
+}
+
+// All data that the task needs has arrived.
+void R2tScheduler::pass_data(Task* task) {
+  lun::Command& c = task->command;
+  task->enter(Task::State::kExecuting);
+  c.data_out_size = std::min(task->received, task->wanted);
+  // The initiator may have sent more unsolicited data than the CDB names.
+  uint32_t left = c.data_out_size;
+  size_t remaining = 0;
+  for (Slice& piece : c.data_out) {
+    if (left == 0) break;
+    piece.size = std::min(piece.size, left);
+    left -= piece.size;
+    ++remaining;
+  }
+  c.data_out.resize(remaining);
+  nexus_->data_ready(c);
 }
 
 void R2tScheduler::on_solicited_bytes(Task* task, uint32_t bytes) {
@@ -179,13 +218,13 @@ void R2tScheduler::release_for_unit(Task* task) {
 
 bool R2tScheduler::end(Task* task) {
   charged_ -= std::exchange(task->charged, 0);
-  const bool waits_for_r2t = task->r2t == Task::R2t::kWaitsForR2t;
+  const bool waits_for_r2t = task->r2t() == Task::R2t::kWaitsForR2t;
   const bool cut_off = task->command.aborted || task->outstanding != 0 || waits_for_r2t;
   if (task->admitted()) --admitted_;
-  if (task->r2t == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
+  if (task->r2t() == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
   stop_requesting(task);
   on_solicited_bytes(task, task->outstanding);
-  task->r2t = Task::R2t::kNone;
+  task->enter(Task::R2t::kNone);
   return cut_off;
 }
 

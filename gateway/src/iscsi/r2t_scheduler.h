@@ -1,4 +1,6 @@
-// Decides which write data a session requests from the initiator, and when (R2T, RFC 7143 §11.8).
+// Requests write data from the initiator (R2T, RFC 7143 §11.8): decides which and when, and passes
+// complete data on to the nexus.
+//
 // Three limits apply:
 // - limits::kSessionMemory: the data of all tasks that received an R2T
 // - WriteBufferQuota: the data of each logical unit on this reactor
@@ -17,24 +19,18 @@
 #include <vector>
 
 #include "iscsi/login/parameters.h"
+#include "iscsi/session_context.h"
+#include "iscsi/session_writer.h"
 #include "iscsi/shard.h"
 #include "iscsi/task.h"
+#include "iscsi/transfer_tags.h"
 #include "iscsi/write_buffer_quota.h"
 
 namespace sluice::iscsi {
 
 class R2tScheduler final : public WriteBufferQuota::Waiter {
  public:
-  // The services of the session.
-  class Host {
-   public:
-    virtual ~Host() = default;
-    // Sends an R2T for this range of the task's data, and returns its target transfer tag.
-    virtual uint32_t send_r2t(Task& task, uint32_t offset, uint32_t length) = 0;
-    // All data that the task needs has arrived.
-    virtual void on_data_complete(Task* task) = 0;
-  };
-  R2tScheduler(Shard& shard, const Parameters& parameters, Host& host);
+  R2tScheduler(const SessionContext& session, SessionWriter& writer, TransferTags& transfer_tags);
   ~R2tScheduler() override;
   R2tScheduler(const R2tScheduler&) = delete;
 
@@ -76,12 +72,16 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   uint32_t next_burst(const Task& task) const;
   void wait_for_r2t(Task* task);
   void request_burst(Task* task);
+  uint32_t send_r2t(Task& task, uint32_t offset, uint32_t length);
+  void pass_data(Task* task);
   void schedule_r2t();
   void hold_for_unit(Task* task, lun::CommandContext* itl, uint32_t bytes);
 
   Shard& shard_;
   const Parameters& parameters_;
-  Host& host_;
+  lun::Nexus* const nexus_;  // null: a discovery session, which has no tasks
+  SessionWriter& writer_;
+  TransferTags& transfer_tags_;
   std::vector<Task*> waiting_;          // in R2t::kWaitsMemory, oldest first
   std::vector<Task*> waiting_for_r2t_;  // in R2t::kWaitsForR2t, in the order of admission
   bool in_quota_queue_ = false;

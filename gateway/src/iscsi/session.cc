@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/safety_mutation.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -44,86 +43,72 @@ bool carries_cmd_sn(Opcode op) {
   }
 }
 
+const char* state_text(const SessionContext& session) {
+  if (session.closing()) return "closing";
+  return session.state() == SessionContext::State::kLogoutRequested ? "logout-asked" : "logged-in";
+}
+
 }  // namespace
 
 Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
-    : shard_(shard),
-      host_(host),
-      out_(out),
-      writer_(out),
-      parameters_(std::move(start.parameters)),
-      nexus_(std::move(start.nexus)),
-      text_({shard.gateway->exports, &parameters_, std::move(start.local_address)}),
-      window_(start.cmd_sn, window_size(shard.gateway->settings, parameters_)),
-      pool_(window_.size() + limits::kMaxImmediateCommands),
-      immediate_limit_(immediate_limit(parameters_)),
-      table_(window_.size() + limits::kMaxImmediateCommands),
+    : context_(shard, host, std::move(start.parameters), std::move(start.nexus)),
       tsih_(start.tsih),
       cid_(start.cid),
-      stat_sn_(start.stat_sn),
-      r2t_(shard, parameters_, *this),
-      announced_max_(window_.max()),
+      text_({shard.gateway->exports, &context_.parameters, std::move(start.local_address)}),
+      window_(start.cmd_sn, window_size(shard.gateway->settings, context_.parameters)),
       liveness_(shard.now),
-      started_(shard.now) {
-  writer_.set_digests(parameters_.header_digest, parameters_.data_digest);
-  if (forwarding() && !parameters_.discovery) liveness_.expect_pongs();
-  if (nexus_) nexus_->drop = [this](std::string why) { host_.drop(std::move(why)); };
+      writer_(context_, out, window_, liveness_, start.stat_sn),
+      tasks_(window_, immediate_limit(context_.parameters)),
+      r2t_(context_, writer_, transfer_tags_),
+      data_in_(context_, writer_),
+      functions_(writer_),
+      execution_(context_, tasks_, writer_, r2t_, data_in_, functions_),
+      data_out_(context_, tasks_, writer_, r2t_, execution_),
+      freshness_(context_, liveness_, tokens_),
+      commands_(context_, window_, tasks_, writer_, freshness_, data_out_, execution_),
+      task_management_(context_, window_, early_, tasks_, writer_, functions_, execution_),
+      nops_(context_, writer_, transfer_tags_, liveness_, tokens_) {
+  if (context_.forwarding() && !context_.parameters.discovery) liveness_.expect_pongs();
+  if (context_.nexus) {
+    context_.nexus->drop = [this](std::string why) { context_.host.drop(std::move(why)); };
+  }
 }
 
 Session::~Session() {
-  if (nexus_) nexus_->drop = nullptr;
+  if (context_.nexus) context_.nexus->drop = nullptr;
 }
 
-void Session::stamp(pdu::Bhs& header, bool takes_stat_sn) {
-  if (takes_stat_sn) {
-    liveness_.record_sent(stat_sn_, shard_.now);
-    out_.numbered();
-  }
-  header.set_stat_sn(takes_stat_sn ? stat_sn_++ : stat_sn_);
-  announced_max_ = window_.max();
-  header.set_window(window_.expected(), announced_max_);
-}
-
-// An initiator whose window is closed waits for a PDU that opens it. If a number became free
-// without a response, a NOP-In announces that (RFC 7143 §11.19).
-void Session::announce_window() {
-  const bool announced_closed = serial_less(announced_max_, window_.expected());
-  if (!announced_closed || window_.max() == announced_max_ || closing_) [[likely]]
-    return;
-  pdu::Bhs& h = writer_.start(Opcode::kNopIn);
-  h.set_flags(pdu::kFlagFinal);
-  h.set_itt(pdu::kReservedTag);
-  h.set_target_transfer_tag(pdu::kReservedTag);
-  stamp(h, false);
-  writer_.finish();
-  host_.output_ready();
-}
+void Session::greet() { nops_.renew_token(); }
 
 // Requests that carry a CmdSN are executed in its order. Data-Out and SNACK carry none.
 void Session::on_pdu(pdu::Pdu& pdu) {
-  if (closing_) return;
+  if (context_.closing()) return;
   liveness_.record_acked(pdu.header.exp_stat_sn());
   const Opcode op = pdu.header.opcode();
-  if (op == Opcode::kDataOut) return on_data_out(pdu);
+  if (op == Opcode::kDataOut) return data_out_.on_data_out(pdu);
   if (op == Opcode::kSnackRequest) {
-    return reject(pdu.header, pdu::RejectReason::kSnackReject);
+    return writer_.reject(pdu.header, pdu::RejectReason::kSnackReject);
   }
-  if (pdu.header.immediate()) return deliver(pdu, shard_.now);
+  if (pdu.header.immediate()) {
+    deliver(pdu, context_.shard.now);
+    if (!early_.empty()) deliver_early();
+    return;
+  }
   const CommandWindow::Verdict verdict = window_.judge(pdu.header.cmd_sn());
   // RFC 7143 §7.11: a PDU that is no request is rejected, whatever its CmdSN field contains.
   if (!carries_cmd_sn(op) && verdict != CommandWindow::Verdict::kNext) {
-    return reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
+    return writer_.reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
   }
   switch (verdict) {
     case CommandWindow::Verdict::kNext:
       window_.advance();
-      deliver(pdu, shard_.now);
+      deliver(pdu, context_.shard.now);
       if (!early_.empty()) deliver_early();
-      announce_window();
+      writer_.announce_window();
       break;
     case CommandWindow::Verdict::kEarly:
-      if (early_.add(pdu, shard_.now)) break;
-      return host_.drop("requests ahead of their order hold too much data");
+      if (early_.add(pdu, context_.shard.now)) break;
+      return context_.host.drop("requests ahead of their order hold too much data");
     case CommandWindow::Verdict::kOutside:
       break;  // RFC 7143 §4.2.2.1: silently ignored
   }
@@ -133,13 +118,14 @@ void Session::deliver(pdu::Pdu& pdu, Nanos arrived) {
   const bool in_window = !pdu.header.immediate();
   switch (pdu.header.opcode()) {
     case Opcode::kScsiCommand:
-      return on_scsi_command(pdu, arrived);  // its number stays occupied until the task ends
+      // Its number stays occupied until the task ends.
+      return commands_.on_scsi_command(pdu, arrived);
     case Opcode::kNopOut:
       if (in_window) window_.release();
-      return on_nop_out(pdu);
+      return nops_.on_nop_out(pdu);
     case Opcode::kTaskManagementRequest:
       if (in_window) window_.release();
-      return on_task_management(pdu);
+      return task_management_.on_request(pdu);
     case Opcode::kTextRequest:
       if (in_window) window_.release();
       return on_text(pdu);
@@ -149,15 +135,15 @@ void Session::deliver(pdu::Pdu& pdu, Nanos arrived) {
     case Opcode::kLoginRequest:
       // RFC 7143 §6.1: no login in full feature phase.
       if (in_window) window_.release();
-      return host_.drop("login request in full feature phase");
+      return context_.host.drop("login request in full feature phase");
     default:
       if (in_window) window_.release();
-      return reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
+      return writer_.reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
   }
 }
 
 void Session::deliver_early() {
-  while (!closing_) {
+  while (!context_.closing()) {
     const auto request = early_.take(window_.expected());
     if (!request) return;
     window_.advance();
@@ -172,138 +158,126 @@ void Session::deliver_early() {
 // RFC 7143 §7.8: a PDU whose data is damaged is rejected and discarded. A command then leaves a gap
 // in CmdSN, which the initiator closes by a new session (ERL 0).
 void Session::on_data_digest_error(const pdu::Pdu& pdu) {
-  if (closing_) return;
-  reject(pdu.header, pdu::RejectReason::kDataDigestError);
-  if (pdu.header.opcode() != Opcode::kDataOut) return;
-  Task* task = table_.find(pdu.header.itt());
-  if (!task || task->aborted || !task->write) return;
-  if (pdu.header.target_transfer_tag() != pdu::kReservedTag) {
-    r2t_.on_solicited_bytes(task, pdu.data_size);
-  }
-  if (task->fail_asc != 0) {
-    discard_failed(task, pdu.header);
-  } else {
-    fail_data(task, 0x47, 0x05, pdu.header);
-  }
-  r2t_.request_bursts();
-}
-
-bool Session::lacks_output_memory(Task& task) const {
-  if (!task.read) return false;
-  return !shard_.write_quota.admits_read(task.expected_length, out_.bytes() + reads_running_,
-                                         task.refused_since);
+  if (context_.closing()) return;
+  writer_.reject(pdu.header, pdu::RejectReason::kDataDigestError);
+  if (pdu.header.opcode() == Opcode::kDataOut) data_out_.on_digest_error(pdu);
 }
 
 void Session::resume() {
-  while (!held_.empty() && !closing_) {
-    Task* task = held_.front();
-    if (lacks_output_memory(*task)) return;
-    held_.pop();
-    start(task);
-  }
-  r2t_.memory_came_back();
+  if (execution_.resume()) r2t_.memory_came_back();
 }
 
-void Session::end_task(Task* task) {
-  table_.erase(task);
-  if (task->in_window) {
-    window_.release();
-  } else {
-    --immediate_tasks_;
-  }
-  const bool cut_off = r2t_.end(task);
-  task->command.data_out.clear();
-  task->command.data_in.clear();
-  task->session = nullptr;
-  for (const uint32_t itt : task->abort_itts) {
-    if (!closing_) answer_function(itt, pdu::TaskResponse::kFunctionComplete);
-  }
-  task->abort_itts.clear();
-  pool_.give_back(task);
-  announce_window();
-  r2t_.admit_others(cut_off);
-}
-
-void Session::tick(Nanos now, Nanos last_heard) {
-  const Settings& s = shard_.gateway->settings;
-  if (closing_) return;
-  if (nexus_) nexus_->tick();
-  if (closing_) return;
-  if (forwarding() && now - token_sent_ >= limits::kTokenInterval) send_token();
-  if (parameters_.discovery) {
+void Session::tick(Nanos last_heard) {
+  if (context_.closing()) return;
+  if (context_.nexus) context_.nexus->tick();
+  if (context_.closing()) return;
+  nops_.renew_token();
+  if (context_.parameters.discovery) {
     // It carries no NOPs (RFC 7143 §4.3). An initiator sends its requests at once and logs out.
-    if (now - last_heard >= limits::kDiscoverySilence) host_.drop("discovery session left idle");
+    if (context_.shard.now - last_heard >= limits::kDiscoverySilence) {
+      context_.host.drop("discovery session left idle");
+    }
     return;
   }
-  announce_window();
-  keep_fresh();
-  if (s.nop_silence == 0 || mutation_disables(Guard::kPing)) return;
-  const bool answers = liveness_.answers_pings();
-  if (liveness_.ping_in_flight()) {
-    const Nanos sent = liveness_.ping_sent();
-    // DESIGN R6: a peer that answered pings before and does not now is gone, or receives nothing.
-    if (answers) {
-      if (now - sent < s.nop_timeout || liveness_.confirmed_until() >= sent) return;
-      if (mutation_disables(Guard::kClose)) return;
-      shard_.counters->nop_timeouts.add();
-      return host_.drop("no answer to NOP-In");
-    }
-    if (last_heard < sent) return;
-    liveness_.end_ping();
-  }
-  // The first ping goes out at once, so that the session knows early whether the peer answers
-  // pings.
-  const Nanos silence = now - (answers ? liveness_.confirmed_until() : last_heard);
-  if (liveness_.ping_sent() == 0 || silence >= s.nop_silence) send_ping();
+  writer_.announce_window();
+  freshness_.extend(tasks_);
+  nops_.check_peer(last_heard);
 }
 
-// A command that waits, for data or for a range, is not stale while its host is known to receive
-// from us. A forwarded one is not stale between its steps if it began while its token was valid
-// (gateway/decisions/forwarding.md).
-void Session::keep_fresh() {
-  if (!liveness_.answers_pings() || pool_.in_use() == 0 || mutation_disables(Guard::kAge)) return;
-  const Nanos until = liveness_.confirmed_until() + limits::kDiscardSilence;
-  table_.for_each([until, this](Task* task) {
-    if (!forwarding() || task->command.submitted) task->command.fresh_until = until;
+void Session::on_text(const pdu::Pdu& pdu) {
+  std::string text;
+  text.reserve(pdu.data_size);
+  for (const Slice& piece : pdu.data) text.append(as_text({piece.data, piece.size}));
+  const TextExchange::Answer answer = text_.on_request(pdu.header, as_bytes(text));
+  if (answer.kind == TextExchange::Answer::Kind::kReject) {
+    return writer_.reject(pdu.header, answer.reason);
+  }
+  pdu::Bhs& h = writer_.start(Opcode::kTextResponse);
+  h = answer.header;
+  h.set_opcode(Opcode::kTextResponse);
+  writer_.stamp_status(h);
+  writer_.copy(as_bytes(answer.text));
+  writer_.finish();
+  writer_.output_ready();
+}
+
+// RFC 7143 §11.14, §11.15.
+void Session::on_logout(const pdu::Pdu& pdu) {
+  const pdu::Bhs& h = pdu.header;
+  const uint8_t reason = h.flags() & 0x7f;
+  const uint16_t cid = h.u16(20);
+  const uint32_t itt = h.itt();
+  // RFC 7143 §11.15.1: 1 = CID not found, 2 = connection recovery not supported.
+  if (reason > 2) return writer_.reject(h, pdu::RejectReason::kInvalidPduField);
+  if (reason != 0 && cid != cid_) return send_logout_response(itt, 1);
+  if (reason == 2) return send_logout_response(itt, 2);
+  close(false, [this, itt] {
+    send_logout_response(itt, 0);
+    context_.host.finish();
   });
 }
 
+void Session::send_logout_response(uint32_t itt, uint8_t response) {
+  pdu::Bhs& h = writer_.start(Opcode::kLogoutResponse);
+  h.set_flags(pdu::kFlagFinal);
+  h.put8(2, response);
+  h.set_itt(itt);
+  writer_.stamp_status(h);
+  h.put16(40, static_cast<uint16_t>(context_.parameters.default_time2wait));
+  h.put16(42, static_cast<uint16_t>(context_.parameters.default_time2retain));
+  writer_.finish();
+  writer_.output_ready();
+}
+
+void Session::ask_logout(uint16_t seconds) {
+  if (context_.state() != SessionContext::State::kLoggedIn) return;
+  context_.enter(SessionContext::State::kLogoutRequested);
+  pdu::Bhs& h = writer_.start(Opcode::kAsyncMessage);
+  h.set_flags(pdu::kFlagFinal);
+  h.put32(16, pdu::kReservedTag);
+  writer_.stamp_status(h);
+  h.put8(36, static_cast<uint8_t>(pdu::AsyncEvent::kLogoutRequest));
+  h.put16(42, seconds);  // Parameter3: Time2Wait for the logout
+  writer_.finish();
+  writer_.output_ready();
+}
+
 void Session::close(bool lost, std::function<void()> drained) {
-  if (drained_) return drained();
+  if (context_.state() == SessionContext::State::kDrained) return drained();
   on_drained_.push_back(std::move(drained));
-  if (closing_) return;
-  closing_ = true;
+  if (context_.closing()) return;
+  context_.enter(SessionContext::State::kClosing);
   r2t_.close();
   early_.clear();
-  drop_unstarted(0, true, 0);
+  execution_.end_all_unstarted();
   const std::weak_ptr<Session*> self = self_;
   auto all_gone = [self] {
     if (const auto alive = self.lock()) (*alive)->all_drained();
   };
-  if (!nexus_) return all_gone();
-  nexus_->close(lost, all_gone);
+  if (!context_.nexus) return all_gone();
+  context_.nexus->close(lost, all_gone);
 }
 
 void Session::all_drained() {
-  drained_ = true;
+  context_.enter(SessionContext::State::kDrained);
   for (const auto& tell : std::exchange(on_drained_, {})) tell();
 }
 
 void Session::describe(SessionView* view) const {
-  view->parameters = parameters_;
+  view->parameters = context_.parameters;
   view->tsih = tsih_;
   view->cid = cid_;
-  view->state = closing_ ? "closing" : logout_asked_ ? "logout-asked" : "logged-in";
-  view->uptime = shard_.now - started_;
-  view->commands = commands_;
-  view->in_flight = pool_.in_use();
-  view->data_in_bytes = data_in_bytes_;
-  view->data_out_bytes = data_out_bytes_;
-  view->task_functions = task_functions_;
-  view->rejects = rejects_;
+  view->state = state_text(context_);
+  view->uptime = context_.shard.now - context_.started;
+  view->commands = commands_.commands();
+  view->in_flight = tasks_.in_use();
+  view->data_in_bytes = data_in_.bytes();
+  view->data_out_bytes = data_out_.bytes();
+  view->task_functions = task_management_.requests();
+  view->rejects = writer_.rejects();
   view->exp_cmd_sn = window_.expected();
   view->max_cmd_sn = window_.max();
-  view->stat_sn = stat_sn_;
+  view->stat_sn = writer_.stat_sn();
 }
 
 }  // namespace sluice::iscsi

@@ -4,6 +4,67 @@
 
 namespace sluice::iscsi {
 
+void Task::receive(const pdu::Bhs& header) {
+  enter(State::kReceived);
+  r2t_ = R2t::kNone;
+  itt = header.itt();
+  cmd_sn = header.cmd_sn();
+  expected_length = header.expected_data_length();
+  const uint8_t flags = header.flags();
+  const bool read = flags & pdu::kFlagRead;
+  const bool write = flags & pdu::kFlagWrite;
+  expects = read ? (write ? Expects::kBoth : Expects::kDataIn)
+                 : (write ? Expects::kDataOut : Expects::kNoData);
+  slot = header.immediate() ? Slot::kImmediate : Slot::kWindow;
+  fail_asc = fail_ascq = 0;
+  unsolicited_data =
+      write && !(flags & pdu::kFlagFinal) ? Unsolicited::kAnnounced : Unsolicited::kComplete;
+  unsolicited = received = solicited = data_sn = r2t_sn = 0;
+  in_burst = charged = held = asked = outstanding = 0;
+  reserved = 0;
+  refused_since = 0;
+  payer = nullptr;
+  bursts = 0;
+  wanted = write ? expected_length : 0;
+  long_cdb.clear();
+}
+
+bool Task::may_follow(State to) const {
+  switch (to) {
+    case State::kFree:
+      return state_ != State::kFree;
+    case State::kReceived:
+      return state_ == State::kFree;
+    case State::kExecuting:
+      return state_ == State::kReceived || state_ == State::kNeedsData || state_ == State::kFailing;
+    case State::kNeedsData:
+      return state_ == State::kExecuting;
+    case State::kFailing:
+      return state_ == State::kNeedsData;
+    case State::kAborting:
+      return state_ == State::kExecuting || state_ == State::kNeedsData ||
+             state_ == State::kFailing;
+    case State::kAnswered:  // from kReceived: refused before it was passed to the nexus
+      return state_ == State::kReceived || state_ == State::kExecuting ||
+             state_ == State::kNeedsData;
+  }
+  return false;
+}
+
+bool Task::may_follow(R2t to) const {
+  switch (to) {
+    case R2t::kNone:
+      return r2t_ != R2t::kWaitsForR2t;
+    case R2t::kWaitsMemory:
+      return r2t_ == R2t::kNone;
+    case R2t::kAdmitted:
+      return r2t_ != R2t::kAdmitted;
+    case R2t::kWaitsForR2t:
+      return r2t_ == R2t::kAdmitted;
+  }
+  return false;
+}
+
 void TaskQueue::push(Task* task) {
   assert(task->next == nullptr);
   (head_ ? tail_->next : head_) = task;
@@ -42,10 +103,12 @@ Task* TaskPool::take() {
   free_ = task->next;
   task->next = nullptr;
   ++in_use_;
+  assert(task->state() == Task::State::kFree);
   return task;
 }
 
 void TaskPool::give_back(Task* task) {
+  assert(task->state() == Task::State::kFree);
   task->next = free_;
   free_ = task;
   --in_use_;

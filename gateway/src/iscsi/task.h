@@ -15,7 +15,7 @@
 
 namespace sluice::iscsi {
 
-class Session;
+class TaskExecution;
 
 // One R2T in flight (RFC 7143 §11.8) and the burst that answers it.
 struct Burst {
@@ -25,11 +25,13 @@ struct Burst {
 };
 
 struct Task {
-  enum class Phase : uint8_t {
+  enum class State : uint8_t {
+    kFree,       // in its pool
     kReceived,   // its PDU was accepted; it was not passed to the nexus yet
     kExecuting,  // the nexus executes it or has ended it
     kNeedsData,  // the nexus waits for its data-out
     kFailing,    // its data was wrong and has been received; the nexus is ending it
+    kAborting,   // task management has ended it: no response follows; the nexus is ending it
     kAnswered,   // it ended; its response waits until the announced unsolicited data has arrived
   };
   // Whether an R2T may be sent for it (r2t_scheduler.h).
@@ -40,29 +42,35 @@ struct Task {
     kWaitsForR2t,  // admitted, and gets another R2T when the session may send one
   };
 
+  // The R and W bits (RFC 7143 §11.3.1).
+  enum class Expects : uint8_t { kNoData, kDataIn, kDataOut, kBoth };
+  // What limits the number of tasks like this one.
+  enum class Slot : uint8_t {
+    kWindow,     // it occupies a number of the command window
+    kImmediate,  // it is immediate, or its response has freed its number
+  };
+  // Whether the initiator still sends unsolicited Data-Out that it announced by F=0.
+  enum class Unsolicited : uint8_t { kComplete, kAnnounced };
+
   lun::Command command;
-  Session* session = nullptr;
+  TaskExecution* execution = nullptr;
   uint32_t itt = pdu::kReservedTag;
   uint32_t cmd_sn = 0;
   uint32_t expected_length = 0;  // Expected Data Transfer Length
-  Phase phase = Phase::kReceived;
-  R2t r2t = R2t::kNone;
-  bool read = false;
-  bool write = false;
-  bool in_window = false;  // occupies a number of the command window
-  bool aborted = false;    // task management ended it
+  Expects expects = Expects::kNoData;
+  Slot slot = Slot::kWindow;
   // If fail_asc is not 0, its data was wrong, and it ends with ABORTED COMMAND and this code.
   uint8_t fail_asc = 0;
   uint8_t fail_ascq = 0;
 
   // --- data-out. Data arrives in order (DataPDUInOrder, DataSequenceInOrder = Yes).
-  bool unsolicited_open = false;  // more unsolicited Data-Out is announced
-  pdu::Packer packer;             // of command.data_out
-  uint32_t unsolicited = 0;       // bytes of immediate and unsolicited data received
-  uint32_t received = 0;          // bytes from offset 0
-  uint32_t solicited = 0;         // bytes from offset 0 that arrived unsolicited or were requested
-  uint32_t wanted = 0;            // min(length in the CDB, expected_length)
-  uint32_t data_sn = 0;           // next in the current sequence
+  Unsolicited unsolicited_data = Unsolicited::kComplete;
+  pdu::Packer packer;        // of command.data_out
+  uint32_t unsolicited = 0;  // bytes of immediate and unsolicited data received
+  uint32_t received = 0;     // bytes from offset 0
+  uint32_t solicited = 0;    // bytes from offset 0 that arrived unsolicited or were requested
+  uint32_t wanted = 0;       // min(length in the CDB, expected_length)
+  uint32_t data_sn = 0;      // next in the current sequence
   uint32_t r2t_sn = 0;
   uint32_t in_burst = 0;  // bytes received of the first burst
   uint32_t charged = 0;   // bytes of the session's memory budget
@@ -83,32 +91,39 @@ struct Task {
 
   std::vector<uint32_t> abort_itts;  // ABORT TASKs that wait for this task to end
 
-  // It was passed to the nexus.
-  bool begun() const { return phase != Phase::kReceived; }
-  // The nexus needs no data for it (any more): data that still arrives is discarded.
-  bool ignores_data() const { return phase == Phase::kExecuting || phase == Phase::kAnswered; }
-  bool admitted() const { return r2t == R2t::kAdmitted || r2t == R2t::kWaitsForR2t; }
-  void enter(Phase next_phase) {
-    assert(may_follow(next_phase));
-    phase = next_phase;
+  // Resets every field of the transport for the command in `header`, and enters kReceived.
+  void receive(const pdu::Bhs& header);
+
+  State state() const { return state_; }
+  void enter(State to) {
+    assert(may_follow(to));
+    state_ = to;
+  }
+  R2t r2t() const { return r2t_; }
+  void enter(R2t to) {
+    assert(may_follow(to));
+    r2t_ = to;
   }
 
- private:
-  bool may_follow(Phase to) const {
-    switch (to) {
-      case Phase::kReceived:
-        return false;  // only for a new command
-      case Phase::kExecuting:
-        return phase != Phase::kExecuting && phase != Phase::kAnswered;
-      case Phase::kNeedsData:
-        return phase == Phase::kExecuting;
-      case Phase::kFailing:
-        return phase == Phase::kNeedsData;
-      case Phase::kAnswered:  // from kReceived: refused before it was passed to the nexus
-        return phase != Phase::kFailing && phase != Phase::kAnswered;
-    }
-    return false;
+  bool expects_data_in() const { return expects == Expects::kDataIn || expects == Expects::kBoth; }
+  bool expects_data_out() const {
+    return expects == Expects::kDataOut || expects == Expects::kBoth;
   }
+  // It was passed to the nexus.
+  bool begun() const { return state_ != State::kFree && state_ != State::kReceived; }
+  bool aborting() const { return state_ == State::kAborting; }
+  // The nexus needs no data for it (any more): data that still arrives is discarded.
+  bool ignores_data() const { return state_ == State::kExecuting || state_ == State::kAnswered; }
+  bool data_failed() const { return fail_asc != 0; }
+  bool announces_data() const { return unsolicited_data == Unsolicited::kAnnounced; }
+  bool admitted() const { return r2t_ == R2t::kAdmitted || r2t_ == R2t::kWaitsForR2t; }
+
+ private:
+  bool may_follow(State to) const;
+  bool may_follow(R2t to) const;
+
+  State state_ = State::kFree;
+  R2t r2t_ = R2t::kNone;
 };
 
 // Tasks in the order in which they were added.
@@ -130,7 +145,7 @@ class TaskQueue {
 class TaskPool {
  public:
   explicit TaskPool(uint32_t limit) : limit_(limit) {}
-  Task* take();  // nullptr: limit reached
+  Task* take();  // in State::kFree; nullptr: limit reached
   void give_back(Task* task);
   uint32_t in_use() const { return in_use_; }
 

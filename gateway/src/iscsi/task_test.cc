@@ -40,9 +40,29 @@ TEST(TaskQueue, KeepsItsOrderWhicheverTaskIsRemoved) {
 #ifndef NDEBUG
 TEST(TaskDeathTest, AnAnsweredTaskExecutesNoMore) {
   Task task;
-  task.enter(Task::Phase::kExecuting);
-  task.enter(Task::Phase::kAnswered);
-  EXPECT_DEATH(task.enter(Task::Phase::kExecuting), "may_follow");
+  task.enter(Task::State::kReceived);
+  task.enter(Task::State::kExecuting);
+  task.enter(Task::State::kAnswered);
+  EXPECT_DEATH(task.enter(Task::State::kExecuting), "may_follow");
+}
+
+TEST(TaskDeathTest, AnAbortedTaskOnlyEnds) {
+  Task task;
+  task.enter(Task::State::kReceived);
+  task.enter(Task::State::kExecuting);
+  task.enter(Task::State::kAborting);
+  EXPECT_DEATH(task.enter(Task::State::kNeedsData), "may_follow");
+  EXPECT_DEATH(task.enter(Task::State::kAnswered), "may_follow");
+  task.enter(Task::State::kFree);
+}
+
+TEST(TaskDeathTest, ATaskWaitsForR2tOnlyAfterItsAdmission) {
+  Task task;
+  task.enter(Task::R2t::kWaitsMemory);
+  EXPECT_DEATH(task.enter(Task::R2t::kWaitsForR2t), "may_follow");
+  task.enter(Task::R2t::kAdmitted);
+  task.enter(Task::R2t::kWaitsForR2t);
+  EXPECT_DEATH(task.enter(Task::R2t::kNone), "may_follow");
 }
 #endif
 

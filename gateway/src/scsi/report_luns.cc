@@ -25,6 +25,12 @@ bool lun_number(uint64_t field, uint64_t* number) {
   }
 }
 
+bool same_lun(uint64_t a, uint64_t b) {
+  uint64_t x = 0;
+  uint64_t y = 0;
+  return a == b || (lun_number(a, &x) && lun_number(b, &y) && x == y);
+}
+
 Outcome<size_t> build_report_luns(ByteView cdb, std::span<const uint64_t> numbers,
                                   MutableBytes out) {
   bool units = false;

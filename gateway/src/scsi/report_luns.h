@@ -17,6 +17,8 @@ uint64_t lun_field(uint64_t number);
 // The inverse; accepts both methods for any number, and single-level only. false: not a LUN number
 // (well-known, extended, or levels below the first).
 bool lun_number(uint64_t field, uint64_t* number);
+// Whether the fields name the same LUN: peripheral and flat space addressing can.
+bool same_lun(uint64_t a, uint64_t b);
 
 // `numbers` sorted. SELECT REPORT 00h, 01h, 02h, 10h, 11h, 12h; others 05/24/00; an allocation
 // length below 16 is refused (SPC-5 §6.33.1).
