@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from report import build, engine, style
 from runner import cells, check, machine, measure, stats, takeover, targets
-from runner.setup import ROOT, SHM, Setup, make_file, remove_stale_files
+from runner.setup import DISK, ROOT, SHM, Setup, make_files, remove_files, remove_stale_files
 
 MODES = {  # rounds, window, warm-up, seconds
     "pruned": (5, 0.8, 0.2),
@@ -154,7 +154,8 @@ def make_setup(args):
         results=results,
         programs=args.programs,
         gateway=args.gateway,
-        file=f"{SHM}-{os.getpid()}.img",
+        file=os.path.join(f"{DISK}-{os.getpid()}", "file.img"),
+        ram_file=f"{SHM}-{os.getpid()}.img",
         file_size=size,
         span=size,
         window=args.window or window,
@@ -187,12 +188,12 @@ def main(argv):
         print(note)
 
     with contextlib.ExitStack() as cleanup:
-        cleanup.callback(lambda: os.path.exists(setup.file) and os.unlink(setup.file))
-        make_file(setup.file, setup.file_size)
+        cleanup.callback(remove_files, setup)
+        make_files(setup)
         for target in kinds:
             cleanup.callback(target.stop)
             target.start()
-        measure.read_files_once(setup, kinds, notes)
+        measure.touch_once(setup, kinds, notes)
         records = run_all(setup, args, kinds, rounds, notes)
         times = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
     if not records:

@@ -58,7 +58,7 @@ type Bench struct {
 	Rounds int
 	// Programs is the directory of Sluice's programs, Client that of the benchmark's; both absolute.
 	Programs, Client string
-	// Directory is scratch space, deleted at the end.
+	// Directory is scratch space in TMPDIR, deleted at the end.
 	Directory string
 
 	out          *os.File
@@ -100,17 +100,13 @@ func start(name string, run func(context.Context, *Bench) error) (failed error) 
 	if err := netns.Isolate(); err != nil {
 		return &CannotRun{fmt.Errorf("it needs namespaces: %w", err)}
 	}
-	// In memory, so that no disk is measured. It is deleted with the namespaces.
-	if err := netns.OwnSharedMemory(); err != nil {
-		return &CannotRun{err}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if b.out, err = os.OpenFile(out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
 	defer func() { failed = errors.Join(failed, b.out.Close()) }()
-	if b.Directory, err = os.MkdirTemp("/dev/shm", "sluice-"+name+"-"); err != nil {
+	if b.Directory, err = os.MkdirTemp("", "sluice-"+name+"-"); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(b.Directory) }() // scratch

@@ -19,12 +19,6 @@ func Resident(pid int) (rss, pss int64, err error) {
 	return found["Rss:"], found["Pss:"], nil
 }
 
-// Memory returns a process's PSS in bytes, without tmpfs: mapped volumes in memory replace a disk here.
-func Memory(pid int) (int64, error) {
-	found, err := rollup(pid)
-	return found["Pss:"] - found["Pss_Shmem:"], err
-}
-
 func rollup(pid int) (map[string]int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {

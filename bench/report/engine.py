@@ -6,14 +6,14 @@ from runner import aims, cells, stats, takeover
 
 NAME = "engine"
 REFERENCES = {"volume": "direct", "disk": "direct", "rbd": "librbd"}  # of the others it is bare
-ORDER = ("bare", "bare-pread", "sluice", "tgt", "direct", "forwarded", "librbd", "rbd")
+ORDER = ("bare", "sluice", "tgt", "direct", "forwarded", "librbd", "rbd")
 CPU = style.Quantity("target CPU per command", "µs")
 SHOWN = {"bare": "bare echo", "sluice": "Sluice", "tgt": "tgt"}  # in the plot of 4 KiB commands
 JUDGED = {"sluice": "bare", "forwarded": "direct", "rbd": "librbd"}  # subjects of the plot of ratios, with their references
 COMMANDS_4K = {
     cells.Cell(store, op, 4096, 32, 1, False).name: f"{op}, {text}"
     for op in cells.OPS
-    for store, text in (("null", "null LUN"), ("file", "RAM file"))
+    for store, text in (("null", "null LUN"), ("memory", "RAM"))
 }
 
 
@@ -83,8 +83,8 @@ def cpu_section(summaries):
         rows.append(row)
     return (
         "## Target CPU, µs per command\n\nMedian ± half the range. Brackets hold the ratio to the reference: the median of the"
-        " rounds' own ratios. The reference is `bare`, the echo server without iSCSI. `bare` maps the RAM file; `bare-pread`"
-        " uses preadv and pwritev. `direct` and `forwarded` are a cluster's volume through its owner and through another"
+        " rounds' own ratios. The reference is `bare`, the echo server without iSCSI. Of a page-cached file it uses preadv and"
+        " pwritev. `direct` and `forwarded` are a cluster's volume through its owner and through another"
         " gateway, with the CPU of both gateways together; the reference of `forwarded` is `direct`. `librbd` is fio with its"
         " rbd engine, `rbd` the gateway on the same image; the reference of `rbd` is `librbd`.\n\n"
         + table(["cell", *names, "aim (sluice)"], rows)

@@ -23,7 +23,7 @@ class Verdict:
 
 def cpu_bound(cell):
     """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
-    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store in ("volume", "disk", "rbd"):
+    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store not in ("null", "memory"):
         return None
     if cell.size == 4096:
         return 1.25 if cell.op == "read" else 1.35

@@ -36,7 +36,7 @@ class Ceph:
 
     def __init__(self, setup):
         self.setup = setup
-        self.directory = directory_of(setup.file)
+        self.directory = directory_of(setup.ram_file)
         self.started = False
 
     @property
@@ -89,7 +89,7 @@ class Ceph:
 
 
 def directory_of(file):
-    return f"{file}.ceph"  # on the same tmpfs as the RAM file: no disk's moods
+    return f"{file}.ceph"  # in RAM: no disk's moods
 
 
 def mini_ceph(root):

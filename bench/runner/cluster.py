@@ -1,5 +1,5 @@
-"""A control plane and two gateways with a volume in memory and one on a disk, for what a forwarded
-command costs."""
+"""A control plane and two gateways with two volumes on a disk, one of them with a write cache, for what a
+forwarded command costs."""
 
 import json
 import os
@@ -8,7 +8,6 @@ import subprocess
 import time
 
 from runner import processes
-from runner.setup import DISK
 
 INITIATOR = "iqn.2026-11.dev.sluice:iscsi-load"
 VOLUME_IQN = "iqn.2026-11.dev.sluice:bench-volume"
@@ -16,7 +15,8 @@ NODE = "node-1"
 GATEWAYS = 2
 PROGRAMS = ("sluice-controlplane", "sluicectl")
 # Which volume serves a cell of which store, as which LUN.
-VOLUMES = {"volume": ("memory", 0), "disk": ("disk", 1)}
+VOLUMES = {"volume": ("cached", 0), "disk": ("durable", 1)}
+WRITE_CACHE = {"cached": "WRITE_CACHE_ENABLED", "durable": "WRITE_CACHE_DISABLED"}
 PATIENCE = 60.0  # seconds for whatever has to come about in the cluster
 
 
@@ -29,11 +29,8 @@ class Cluster:
 
     def __init__(self, setup):
         self.setup = setup
-        self.directory = f"{setup.file}.cluster"  # on the same tmpfs as the RAM file
-        self.pools = {  # by volume
-            "memory": os.path.join(self.directory, "pool"),
-            "disk": f"{DISK}-{os.getpid()}",
-        }
+        self.directory = f"{setup.ram_file}.cluster"  # of etcd and others, in RAM: no disk's moods
+        self.pools = {name: f"{setup.file}.{name}" for name in WRITE_CACHE}  # by volume
         self.children = []
         self.gateways = []
         self.ports = []
@@ -130,7 +127,7 @@ class Cluster:
                 "portals": [portal], "forwardingAddress": forwarding})  # fmt: skip
         for name, directory in self.pools.items():
             add("StoragePool", name, {"local": {"node": NODE, "directory": directory}})
-            add("Volume", name, {"pool": name, "sizeBytes": self.setup.file_size})
+            add("Volume", name, {"pool": name, "sizeBytes": self.setup.file_size, "writeCache": WRITE_CACHE[name]})
         luns = [{"id": lun, "volume": name} for name, lun in VOLUMES.values()]
         add("Host", "client", {"initiators": [INITIATOR], "allowUnauthenticated": True})
         add("Target", "volume", {"iqn": VOLUME_IQN, "gatewayPool": "default", "paths": GATEWAYS,
@@ -171,7 +168,7 @@ class Cluster:
             time.sleep(0.05)
 
     def fill(self):
-        """Every page of the volumes is present, as those of the RAM file are."""
+        """Every block of the volumes is written, and in the page cache."""
         block = os.urandom(1 << 20)
         for pool in self.pools.values():
             with open(self.image(pool), "r+b") as f:

@@ -7,13 +7,14 @@ import subprocess
 from runner import cells, processes
 
 SLOWEST_READ = 600e6  # bytes per second
+FILL = ("--verify",)  # the client writes all of its span before the window
 
 
 class MeasureError(Exception):
     pass
 
 
-def command(setup, target, cell):
+def command(setup, target, cell, more=()):
     return [
         setup.program("iscsi-load"),
         *target.client_args(cell),
@@ -23,6 +24,7 @@ def command(setup, target, cell):
         "--depth", str(cell.depth),
         "--sessions", str(cell.sessions),
         *cell.more_args,
+        *more,
         "--span", str(target.span),
         "--warmup", str(setup.warmup),
         "--seconds", str(setup.window * target.windows),
@@ -33,10 +35,10 @@ def command(setup, target, cell):
     ]  # fmt: skip
 
 
-def measure(setup, target, cell):
+def measure(setup, target, cell, more=()):
     """The client's record. Raises MeasureError if it failed or reports errors."""
     child = processes.spawn(
-        command(setup, target, cell),
+        command(setup, target, cell, more),
         setup.client_core,
         setup.nice,
         setup.realtime,
@@ -81,16 +83,17 @@ def alternate(cells, kinds, rounds, sink, notes):
                 sink(record)
 
 
-def read_files_once(setup, kinds, notes):
-    """What first touches of a RAM file's pages cost is no command's, and the limit has its file mapped
-    populated. So every target reads its file once."""
-    once = dataclasses.replace(setup, warmup=0, window=setup.file_size / SLOWEST_READ)
-    for store in ("file", "volume"):
+def touch_once(setup, kinds, notes):
+    """First touches of pages belong to no command, and the limit touches its memory when it starts. So every target
+    writes its memory once, because memory without data would be one page of zeros, and reads its files once."""
+    short = dataclasses.replace(setup, warmup=0, window=0.05)
+    whole = dataclasses.replace(setup, warmup=0, window=setup.file_size / SLOWEST_READ)
+    for store, once, more in (("memory", short, FILL), ("file", whole, ()), ("volume", whole, ())):
         cell = cells.Shape(store, "read", 131072, 32, 1, sequential=True).cell(False)
         for target in kinds:
             if not target.measures(cell):
                 continue
             try:
-                measure(once, target, cell)
+                measure(once, target, cell, more)
             except MeasureError as e:
-                notes.append(f"{target.name} didn't read its file before: {e}")
+                notes.append(f"{target.name} didn't touch its {cells.STORE_NAMES[store]} before: {e}")

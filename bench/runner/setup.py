@@ -1,4 +1,4 @@
-"""What a run is made with, and the RAM file it works on."""
+"""What a run is made with, and the files it works on."""
 
 import contextlib
 import dataclasses
@@ -10,8 +10,8 @@ import shutil
 from runner import ceph, processes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHM = "/dev/shm/sluice-bench"
-DISK = os.path.join(ROOT, "build/bench/pool")  # where the checkout is: on a disk, as a rule
+SHM = "/dev/shm/sluice-bench"  # RAM: of Ceph's disks, and of targets that have no memory LUN
+DISK = os.path.join(ROOT, "build/bench/disk")  # where the checkout is: on a disk, as a rule
 
 
 @dataclasses.dataclass
@@ -20,8 +20,9 @@ class Setup:
     results: str
     programs: str
     gateway: str
-    file: str
-    file_size: int
+    file: str  # on a disk, in the page cache
+    ram_file: str
+    file_size: int  # bytes of each store
     span: int
     window: float
     warmup: float
@@ -39,11 +40,24 @@ class Setup:
 
 
 def make_file(path, size):
-    """A file on tmpfs with every page present: holes would read as the one zero page."""
+    """Every block of it is written: holes would read as the one zero page."""
     block = os.urandom(1 << 20)
     with open(path, "wb") as f:
         for _ in range(size >> 20):
             f.write(block)
+        os.fsync(f.fileno())
+
+
+def make_files(setup):
+    os.makedirs(os.path.dirname(setup.file), exist_ok=True)
+    make_file(setup.file, setup.file_size)
+    make_file(setup.ram_file, setup.file_size)
+
+
+def remove_files(setup):
+    shutil.rmtree(os.path.dirname(setup.file), ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(setup.ram_file)
 
 
 def remove_stale_files():

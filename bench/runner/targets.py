@@ -15,8 +15,7 @@ class StartError(Exception):
     pass
 
 
-# What a control plane's volume is; the others serve only files and nothing at all.
-STORES = ("null", "file")
+STORES = ("null", "memory", "file")  # what a target serves without a cluster
 
 
 class Target:
@@ -75,29 +74,20 @@ class Target:
 
 class Bare(Target):
     name = "bare"
-    file_store = "mapped"
+
+    def backings(self):
+        """As bare-echo takes them."""
+        return ["--memory", str(self.setup.file_size), "--file", self.setup.file]
 
     def start(self):
         self.port = processes.free_port()
         self.launch(
-            [self.setup.program("bare-echo"), "--port", str(self.port), "--file", self.setup.file,
+            [self.setup.program("bare-echo"), "--port", str(self.port), *self.backings(),
              "--congestion", self.setup.congestion, *self.setup.bare_args]
         )  # fmt: skip
 
     def client_args(self, cell):
-        store = self.file_store if cell.store == "file" else "null"
-        return ["--protocol", "bare", "--port", str(self.port), "--store", store]
-
-
-class BarePread(Bare):
-    """The same program, its file read and written by preadv and pwritev instead of mapped."""
-
-    name = "bare-pread"
-
-    file_store = "pread"
-
-    def measures(self, cell):
-        return cell.store == "file"
+        return ["--protocol", "bare", "--port", str(self.port), "--store", cell.store]
 
 
 class Iscsi(Target):
@@ -109,7 +99,7 @@ class Iscsi(Target):
 
 class Sluice(Iscsi):
     name = "sluice"
-    luns = {"null": 0, "file": 1}
+    luns = {"null": 0, "memory": 1, "file": 2}
 
     reactors = 1
 
@@ -117,7 +107,8 @@ class Sluice(Iscsi):
         """By LUN."""
         return {
             0: "null:1GiB",
-            1: f"file:{self.setup.file},size={self.setup.file_size},io=buffered",
+            1: f"memory:{self.setup.file_size}",
+            2: f"file:{self.setup.file},size={self.setup.file_size},io=buffered,write-cache=on",
         }
 
     def start(self):
@@ -176,7 +167,7 @@ class Librbd(Target):
     name = "librbd"
     every = 2
     overhead = 0.6
-    windows = 2  # a disk of Ceph is less steady than a RAM file
+    windows = 2  # a disk of Ceph is less steady than RAM
 
     def __init__(self, setup, shared):
         super().__init__(setup)
@@ -248,7 +239,7 @@ class Rbd(Librbd):
 class Tgt(Iscsi):
     name = "tgt"
     every = 2  # a factor of five needs fewer rounds than one of 1.15
-    luns = {"null": 1, "file": 2}
+    luns = {"null": 1, "memory": 2, "file": 3}
     control = ""
     settings = {
         "MaxRecvDataSegmentLength": "262144",
@@ -276,7 +267,8 @@ class Tgt(Iscsi):
         """By LUN, as tgtadm takes them."""
         return {
             1: ("--bstype", "null", "-b", "/dev/null"),
-            2: ("--bstype", "rdwr", "-b", self.setup.file),
+            2: ("--bstype", "rdwr", "-b", self.setup.ram_file),  # it has no memory of its own
+            3: ("--bstype", "rdwr", "-b", self.setup.file),
         }
 
     def admin(self, mode, op, *rest):
@@ -313,7 +305,7 @@ def available(setup, wanted):
         reasons |= {"librbd": why, "rbd": why}
     elif "sluice" in reasons:
         reasons["rbd"] = reasons["sluice"]
-    kinds = [Bare, BarePread, Sluice, Tgt]
+    kinds = [Bare, Sluice, Tgt]
     chosen = [k(setup) for k in kinds if k.name in wanted and k.name not in reasons]
     ways = [k for k in (Direct, Forwarded) if k.name in wanted and k.name not in reasons]
     chosen += [way(setup, shared) for way in ways]

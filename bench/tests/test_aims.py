@@ -18,7 +18,7 @@ class BoundTest(unittest.TestCase):
         def bound(*cell):
             return aims.cpu_bound(cells.Cell(*cell))
 
-        for store in ("null", "file"):
+        for store in ("null", "memory"):
             self.assertEqual(bound(store, "read", 4096, 32, 1, False), 1.25)
             self.assertEqual(bound(store, "write", 4096, 32, 1, False), 1.35)
             for op in ("read", "write"):
@@ -29,6 +29,7 @@ class BoundTest(unittest.TestCase):
         self.assertIsNone(bound("null", "read", 4096, 32, 8, False))
         self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
         self.assertIsNone(bound("rbd", "read", 4096, 32, 1, False))
+        self.assertIsNone(bound("file", "read", 4096, 32, 1, False))
         self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
 
     def test_forwarding_has_bounds_for_small_and_large_commands(self):
@@ -47,7 +48,7 @@ class BoundTest(unittest.TestCase):
         bounds = {aims.cpu_bound(c) for c in aimed} | {aims.latency_bound(c) for c in aimed}
         self.assertLessEqual({1.25, 1.35, 1.8, 1.1, 1.15}, bounds)
         many = {(c.store, c.op) for c in aimed if c.sessions == 8 and c.depth == 32}
-        self.assertEqual(many, {(s, op) for s in ("null", "file") for op in ("read", "write")})
+        self.assertEqual(many, {(s, op) for s in ("null", "memory") for op in ("read", "write")})
         self.assertTrue(any(c.digests for c in aimed))
         forwarded = {(c.op, aims.forwarded_bound(c)) for c in aimed if c.store == "volume"}
         self.assertEqual(forwarded, {(op, b) for op in ("read", "write") for b in (2.5, 2.2)})

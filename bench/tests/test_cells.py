@@ -6,8 +6,8 @@ from runner import cells
 
 class CellTest(unittest.TestCase):
     def test_names_say_what_differs(self):
-        cell = cells.Cell("file", "read", 512, 32, 8, True)
-        self.assertEqual(cell.name, "512 B read 8× QD32 RAM file CRC32C")
+        cell = cells.Cell("memory", "read", 512, 32, 8, True)
+        self.assertEqual(cell.name, "512 B read 8× QD32 RAM CRC32C")
         cell = cells.Cell("null", "write", 131072, 1, 1, False)
         self.assertEqual(cell.name, "128k write QD1 null")
         cell = cells.Cell("rbd", "read", 4096, 32, 1, False, sequential=True)
@@ -22,7 +22,7 @@ class CellTest(unittest.TestCase):
     def test_the_full_run_measures_every_combination_once(self):
         found = [c for g in cells.full() for c in g.cells]
         of_one = [c for c in found if c.store not in ("volume", "disk", "rbd")]
-        self.assertEqual(len(of_one), 2 * 7 * 2 * 2 * 2 * 2)
+        self.assertEqual(len(of_one), 3 * 7 * 2 * 2 * 2 * 2)
         self.assertEqual(len([c for c in found if c.store == "volume"]), 2 * 2)
         self.assertEqual(len([c for c in found if c.store == "disk"]), 2)
         self.assertEqual(len([c for c in found if c.store == "rbd"]), 2 * 2 + 2)

@@ -17,22 +17,23 @@ def target(name, *stores):
     return types.SimpleNamespace(name=name, measures=lambda cell: cell.store in stores)
 
 
-class ReadFilesOnceTest(unittest.TestCase):
-    def test_every_target_reads_the_whole_of_its_file_and_a_failure_is_told(self):
-        read = []
+class TouchOnceTest(unittest.TestCase):
+    def test_every_target_writes_its_memory_and_reads_its_file_and_a_failure_is_reported(self):
+        touched = []
 
-        def fake(setup, kind, cell):
+        def fake(setup, kind, cell, more):
             if kind.name == "broken":
                 raise measure.MeasureError("no output")
-            read.append((kind.name, cell.store, cell.op, cell.sequential))
-            self.assertGreaterEqual(setup.window * measure.SLOWEST_READ, setup.file_size)
+            touched.append((kind.name, cell.store, more))
+            if not more:
+                self.assertGreaterEqual(setup.window * measure.SLOWEST_READ, setup.file_size)
 
         notes = []
-        kinds = [target("sluice", "file"), target("direct", "volume"), target("rbd", "rbd"), target("broken", "file")]
+        kinds = [target("sluice", "memory", "file"), target("direct", "volume"), target("rbd", "rbd"), target("broken", "file")]
         with unittest.mock.patch.object(measure, "measure", fake):
-            measure.read_files_once(Setup(), kinds, notes)
-        self.assertEqual(read, [("sluice", "file", "read", True), ("direct", "volume", "read", True)])
-        self.assertEqual(notes, ["broken didn't read its file before: no output"])
+            measure.touch_once(Setup(), kinds, notes)
+        self.assertEqual(touched, [("sluice", "memory", measure.FILL), ("sluice", "file", ()), ("direct", "volume", ())])
+        self.assertEqual(notes, ["broken didn't touch its page-cached file before: no output"])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import unittest.mock
 
 from runner import ceph, cells, targets
 
-SETUP = types.SimpleNamespace(results="/nowhere", gateway="/nowhere/gateway", file="/nowhere/file")
+SETUP = types.SimpleNamespace(results="/nowhere", gateway="/nowhere/gateway", file="/nowhere/file", ram_file="/nowhere/ram", file_size=1 << 20)
 VOLUME = cells.Cell("volume", "read", 4096, 32, 1, False)
 ON_DISK = cells.Cell("disk", "write", 4096, 32, 1, False)
 FILE = cells.Cell("file", "read", 4096, 32, 1, False)
@@ -12,7 +12,7 @@ FILE = cells.Cell("file", "read", 4096, 32, 1, False)
 
 class WaysToAVolumeTest(unittest.TestCase):
     def ways(self, owner):
-        owners = {"memory": owner, "disk": 1 - owner}
+        owners = {"cached": owner, "durable": 1 - owner}
         gateways = types.SimpleNamespace(owners=owners, ports=[10, 11], pids=[70, 71])
         return targets.Direct(SETUP, gateways), targets.Forwarded(SETUP, gateways)
 
@@ -35,8 +35,19 @@ class WaysToAVolumeTest(unittest.TestCase):
             self.assertEqual(
                 [way.measures(c) for c in (VOLUME, ON_DISK, FILE)], [True, True, False]
             )
-        for kind in (targets.Bare, targets.BarePread, targets.Sluice, targets.Tgt):
+        for kind in (targets.Bare, targets.Sluice, targets.Tgt):
             self.assertEqual((kind(SETUP).measures(VOLUME), kind(SETUP).measures(FILE)), (False, True))
+
+
+class StoresTest(unittest.TestCase):
+    def test_the_gateway_serves_ram_by_its_memory_lun_and_a_file_from_the_page_cache(self):
+        self.assertEqual(targets.Sluice(SETUP).backends(), {
+            0: "null:1GiB", 1: "memory:1048576", 2: "file:/nowhere/file,size=1048576,io=buffered,write-cache=on"})
+
+    def test_every_target_without_a_cluster_has_a_lun_of_each_store(self):
+        for kind in (targets.Sluice, targets.Tgt):
+            self.assertEqual(sorted(kind.luns), sorted(targets.STORES))
+        self.assertIn("/nowhere/ram", targets.Tgt(SETUP).backings()[targets.Tgt.luns["memory"]])
 
 
 class ImageTest(unittest.TestCase):
@@ -48,7 +59,7 @@ class ImageTest(unittest.TestCase):
                 [kind(SETUP, shared).measures(c) for c in (image, VOLUME, FILE)],
                 [True, False, False],
             )
-        for kind in (targets.Bare, targets.BarePread, targets.Sluice, targets.Tgt):
+        for kind in (targets.Bare, targets.Sluice, targets.Tgt):
             self.assertFalse(kind(SETUP).measures(image))
 
 

@@ -27,7 +27,7 @@ byte broken;
 bool forwarded; /* path 1 leads to a forwarder, not to the owner */
 bool one_outage; /* the mildest world: one outage, both ways, and what heals heals at once */
 bool hearsay;    /* silence is counted from when the host was heard, as the gateway does */
-bool ring;      /* a turn that took too long hands nothing to the kernel (all but rbd and tmpfs) */
+bool ring;      /* a turn that took too long hands nothing to the kernel (all but rbd and the page cache) */
 bool healthy;   /* nothing goes wrong: is anything discarded that need not be? */
 #define KEPT(rule) (broken != rule)
 

@@ -1,7 +1,10 @@
 """The same load on local storage, and through targets that serve it: what share arrives."""
 
+import dataclasses
+
 from experiments.frame import load, storage, subjects
 from experiments.frame.stopping import CannotRun
+from runner import measure
 
 CPU = "target_cpu_s_per_command"
 STORAGE_LIMITS = 0.5  # of a core is what the target may need to carry the local rate
@@ -12,7 +15,7 @@ def stores(options):
     size = options.choose(64 << 20, 128 << 20, 1 << 30)
     found = [
         subjects.Store("null", "null"),
-        subjects.Store("ram", "file", options.ram_file(size), size),
+        subjects.Store("ram", "memory", options.ram_file(size), size),
         subjects.Store("file", "file", storage.disk_file(options, "direct.img", size), size, True),
     ]
     try:
@@ -68,14 +71,20 @@ def judge(options, groups):
             options.aim(f"share of the local rate, {one.name}", share, ">= 0.94")
 
 
+def fill_memory(setup, kinds):
+    """Memory without data would be one page of zeros."""
+    once = dataclasses.replace(setup, warmup=0, window=0.05)
+    for kind in kinds:
+        if kind.name == "sluice":
+            measure.measure(once, kind, load.Load("ram", "read", 131072, 16), measure.FILL)
+
+
 def run(options):
     found, size = stores(options)
-    ram = next(s.path for s in found if s.name == "ram")
-    setup = options.setup(
-        window=options.choose(0.15, 0.3, 1.0), file=ram, file_size=size, span=size
-    )
+    setup = options.setup(window=options.choose(0.15, 0.3, 1.0), file_size=size, span=size)
     wanted = (subjects.Bare, subjects.Local, subjects.Sluice, subjects.Tgt)
     kinds = [target for kind in wanted if options.start(target := kind(setup, found))]
+    fill_memory(setup, kinds)
     groups = cells(options, found)
     for group in groups:
         options.alternate(group, kinds, parameters)

@@ -90,7 +90,7 @@ class Options:
         window, warmup = WINDOWS[self.mode]
         values = {
             "root": setup.ROOT, "results": self.scratch, "programs": self.programs,
-            "gateway": self.program("sluice-gateway"), "file": "", "file_size": 0,
+            "gateway": self.program("sluice-gateway"), "file": "", "ram_file": "", "file_size": 0,
             "span": 1 << 30, "window": window, "warmup": warmup,
             "target_core": self.target_core, "client_core": self.client_core,
             "nice": self.nice, "realtime": self.realtime, "wait": "poll",
@@ -99,7 +99,7 @@ class Options:
         return setup.Setup(**(values | changes))
 
     def ram_file(self, size):
-        """A file in RAM, every page of it present."""
+        """A file in RAM, every block of it written."""
         setup.remove_stale_files()
         path = f"{setup.SHM}-{os.getpid()}.img"
         self.cleanup.callback(lambda: os.path.exists(path) and os.unlink(path))

@@ -9,8 +9,8 @@ from runner import fio, processes, targets
 
 @dataclasses.dataclass(frozen=True)
 class Store:
-    """What stands behind a LUN. `kind`: null, file or block; `path` and `size` (bytes) of the last
-    two; `direct`: past the page cache; `write_cache`: a write is acknowledged once it is taken, as
+    """What stands behind a LUN. `kind`: null, memory, file or block; `size` in bytes; `path` of the last
+    two, and of memory the RAM file for targets without memory LUNs; `direct`: past the page cache; `write_cache`: a write is acknowledged once it is taken, as
     tgt and istgt have it, not once it is durable, which is the gateway's default."""
 
     name: str
@@ -53,6 +53,8 @@ class Sluice(_Stores, targets.Sluice):
     def _backend(store):
         if store.kind == "null":
             return f"null:{store.size}"
+        if store.kind == "memory":
+            return f"memory:{store.size}"
         cache = f"write-cache={'on' if store.write_cache else 'off'}"
         if store.kind == "block":
             return f"block:{store.path},{cache}"
@@ -85,20 +87,17 @@ class Tgt(_Stores, targets.Tgt):
 
 
 class Bare(_Stores, targets.Bare):
-    """The limit, which knows nothing, and a mapped file: setup.file."""
+    """The limit, with nothing behind it, and with memory."""
 
     def takes(self, store):
-        return store.kind == "null" or store.path == self.setup.file
+        return store.kind in ("null", "memory")
 
-    def start(self):
-        if not any(s.kind == "file" for s in self.stores):
-            self.setup = dataclasses.replace(self.setup, file="")
-        super().start()
+    def backings(self):
+        return [word for s in self.stores if s.kind == "memory" for word in ("--memory", str(s.size))]
 
     def client_args(self, load):
         kind = self.numbered[self.luns[load.store]].kind
-        store = "null" if kind == "null" else "mapped"
-        return ["--protocol", "bare", "--port", str(self.port), "--store", store]
+        return ["--protocol", "bare", "--port", str(self.port), "--store", kind]
 
 
 class Istgt(_Stores, targets.Iscsi):
@@ -109,7 +108,7 @@ class Istgt(_Stores, targets.Iscsi):
     every = 2
 
     def takes(self, store):
-        return store.kind == "block" or (store.kind == "file" and not store.direct)
+        return store.kind in ("memory", "block") or (store.kind == "file" and not store.direct)
 
     def start(self):
         self.port = processes.free_port()

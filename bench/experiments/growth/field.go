@@ -163,7 +163,7 @@ func (f *field) idleUse(ctx context.Context) (map[string]float64, error) {
 		least, both = min(least, shares[0]), min(both, shares[1])
 	}
 	f.standing = least
-	memory, err := harness.Memory(owner[0])
+	_, memory, err := harness.Resident(owner[0])
 	return map[string]float64{"target_memory_bytes": float64(memory), "idle_cpu_share": least, "pair_idle_cpu_share": both}, err
 }
 

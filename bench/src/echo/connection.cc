@@ -55,8 +55,8 @@ bool Connection::execute() {
   }
   if (!greeted_) {  // nothing means anything before the peer has chosen store and digests
     if (request_.op() != Op::kHello || request_.payload() != 0) return false;
-    if (request_.store() > Store::kPread) return false;
-    if (request_.store() != Store::kNull && !stores_.has_file()) {
+    if (request_.store() > Store::kFile) return false;
+    if (stores_.size(request_.store()) == 0) {
       return answer(Status::kRefused, nullptr, 0);
     }
     greeted_ = true;
@@ -72,9 +72,9 @@ bool Connection::execute() {
   const uint32_t size = request_.wanted();
   if (size == 0 || size > bare::kMaxPayload) return false;
   if (store_ == Store::kNull) return answer(Status::kGood, stores_.null_payload(), size);
-  if (!stores_.in_file(request_.offset(), size)) return answer(Status::kRefused, nullptr, 0);
-  if (store_ == Store::kMapped) {
-    return answer(Status::kGood, stores_.mapped(request_.offset()), size);
+  if (!stores_.holds(store_, request_.offset(), size)) return answer(Status::kRefused, nullptr, 0);
+  if (store_ == Store::kMemory) {
+    return answer(Status::kGood, stores_.memory(request_.offset()), size);
   }
   if (filling().full()) return false;
   uint8_t* buffer = filling().scratch(size);
@@ -88,7 +88,7 @@ bool Connection::begin_write() {
   payload_left_ = request_.payload();
   if (payload_left_ == 0 || payload_left_ > bare::kMaxPayload) return false;
   write_at_ = request_.offset();
-  const bool fits = store_ == Store::kNull || stores_.in_file(write_at_, payload_left_);
+  const bool fits = stores_.holds(store_, write_at_, payload_left_);
   write_status_ = fits ? Status::kGood : Status::kRefused;
   payload_digest_ = kDigestStart;
   state_ = State::kPayload;
@@ -98,8 +98,8 @@ bool Connection::begin_write() {
 void Connection::take_payload(const uint8_t* data, uint32_t size) {
   if (digests_.data) payload_digest_ = digest_extend(payload_digest_, data, size);
   if (store_ == Store::kNull || write_status_ != Status::kGood) return;
-  if (store_ == Store::kMapped) {
-    std::memcpy(stores_.mapped(write_at_), data, size);
+  if (store_ == Store::kMemory) {
+    std::memcpy(stores_.memory(write_at_), data, size);
   } else if (!stores_.write(write_at_, data, size)) {
     write_status_ = Status::kMediumError;
   }

@@ -86,7 +86,7 @@ class ConnectionTest : public testing::Test {
     path_ = name;
     ASSERT_EQ(ftruncate(fd, kFileSize), 0);
     close(fd);
-    stores_ = std::make_unique<Stores>(path_);
+    stores_ = std::make_unique<Stores>(kFileSize, path_);
     connection_ = std::make_unique<Connection>(*stores_);
   }
   void TearDown() override { std::remove(path_.c_str()); }
@@ -106,8 +106,8 @@ class ConnectionTest : public testing::Test {
   std::unique_ptr<Connection> connection_;
 };
 
-TEST_F(ConnectionTest, WhatIsWrittenIsReadBackFromEitherFileStore) {
-  for (const Store store : {Store::kMapped, Store::kPread}) {
+TEST_F(ConnectionTest, WhatIsWrittenIsReadBackFromMemoryAndFromTheFile) {
+  for (const Store store : {Store::kMemory, Store::kFile}) {
     connection_ = std::make_unique<Connection>(*stores_);
     greet(store, kNone);
     const Bytes data(512, static_cast<uint8_t>(0x30 + static_cast<int>(store)));
@@ -127,7 +127,7 @@ TEST_F(ConnectionTest, InputInSingleBytesMeansTheSameAsWhole) {
   for (const DigestChoice digests :
        {kNone, DigestChoice{.header = true}, DigestChoice{.data = true}, kBoth}) {
     connection_ = std::make_unique<Connection>(*stores_);
-    greet(Store::kMapped, digests);
+    greet(Store::kMemory, digests);
     Bytes stream = encode(request(Op::kWrite, 0, 32, 1), Bytes(32, 0xab), digests);
     const Bytes read = encode(request(Op::kRead, 0, 32, 2), {}, digests);
     stream.insert(stream.end(), read.begin(), read.end());
@@ -157,13 +157,26 @@ TEST_F(ConnectionTest, ABadPayloadDigestIsReportedAndABadHeaderDigestEndsTheConn
   EXPECT_FALSE(feed(stream));
 }
 
-TEST_F(ConnectionTest, NothingIsTouchedOutsideOfTheFile) {
-  greet(Store::kMapped, kNone);
-  for (const uint64_t offset : {kFileSize - 256, kFileSize, ~size_t{0} - 100}) {
-    ASSERT_TRUE(feed(encode(request(Op::kWrite, offset, 512, 1), Bytes(512, 1), kNone)));
-    EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
-    ASSERT_TRUE(feed(encode(request(Op::kRead, offset, 512, 1), {}, kNone)));
-    EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
+TEST_F(ConnectionTest, NothingIsTouchedOutsideOfTheStore) {
+  for (const Store store : {Store::kMemory, Store::kFile}) {
+    connection_ = std::make_unique<Connection>(*stores_);
+    greet(store, kNone);
+    for (const uint64_t offset : {kFileSize - 256, kFileSize, ~size_t{0} - 100}) {
+      ASSERT_TRUE(feed(encode(request(Op::kWrite, offset, 512, 1), Bytes(512, 1), kNone)));
+      EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
+      ASSERT_TRUE(feed(encode(request(Op::kRead, offset, 512, 1), {}, kNone)));
+      EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
+    }
+  }
+}
+
+TEST_F(ConnectionTest, AStoreThatIsAbsentIsRefused) {
+  const Stores none(0, "");
+  for (const Store store : {Store::kMemory, Store::kFile}) {
+    Connection connection(none);
+    const Bytes stream = hello(store, kNone);
+    ASSERT_TRUE(connection.input(stream.data(), static_cast<uint32_t>(stream.size())));
+    EXPECT_EQ(header_at(drain(connection), 0).status(), Status::kRefused);
   }
 }
 

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   CLI::App app{"A bare io_uring program that moves bytes as an iSCSI target would (see README)"};
   std::string address = "127.0.0.1";
   uint16_t port = 13260;
+  uint64_t memory = 0;
   std::string path;
   std::string congestion = "auto";
   std::string receive = "incremental";
@@ -30,7 +31,9 @@ int main(int argc, char** argv) {
   bool plain_ring = false;
   app.add_option("--address", address, "IPv4 address to listen on");
   app.add_option("--port", port, "port to listen on");
-  app.add_option("--file", path, "file behind the mapped and pread stores (on tmpfs)");
+  app.add_option("--memory", memory, "bytes of the memory store")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--file", path, "file of the file store");
   app.add_option("--congestion", congestion, "TCP congestion control; auto: cubic, else reno");
   app.add_option("--receive", receive, "how to receive")
       ->check(CLI::IsMember({"incremental", "provided", "plain"}));
@@ -54,7 +57,7 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
 
-  const Stores stores(path);
+  const Stores stores(memory, path);
   Ring ring(options);
   std::string in_effect;
   const int listener = listen_on(address, port, congestion, &in_effect);

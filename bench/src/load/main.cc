@@ -43,7 +43,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--protocol", o.protocol)->check(CLI::IsMember({"iscsi", "bare"}));
   app.add_option("--congestion", o.congestion, "TCP congestion control; auto: cubic, else reno");
   app.add_option("--store", o.store, "bare: which store")
-      ->check(CLI::IsMember({"null", "mapped", "pread"}));
+      ->check(CLI::IsMember({"null", "memory", "file"}));
   app.add_option("--target", o.offer.target, "iscsi: target name");
   app.add_option("--initiator", o.offer.initiator, "iscsi: initiator name");
   app.add_option("--lun", o.lun, "iscsi: logical unit number")->check(CLI::Range(0, 255));
@@ -93,8 +93,8 @@ void settle_span(Options& o, uint64_t capacity) {
 
 std::unique_ptr<Dialect> open_bare(const Options& o, int fd) {
   const bare::Store store = o.store == "null"     ? bare::Store::kNull
-                            : o.store == "mapped" ? bare::Store::kMapped
-                                                  : bare::Store::kPread;
+                            : o.store == "memory" ? bare::Store::kMemory
+                                                  : bare::Store::kFile;
   return std::make_unique<BareDialect>(fd, store, o.digest);
 }
 

@@ -15,7 +15,7 @@ inline constexpr uint32_t kHeaderSize = pdu::kBhsSize;
 inline constexpr uint32_t kMaxPayload = 1u << 20;
 
 enum class Op : uint8_t { kHello = 1, kRead = 2, kWrite = 3 };
-enum class Store : uint8_t { kNull = 0, kMapped = 1, kPread = 2 };
+enum class Store : uint8_t { kNull = 0, kMemory = 1, kFile = 2 };
 enum class Status : uint8_t { kGood = 0, kRefused = 1, kDigestError = 2, kMediumError = 3 };
 
 // Both directions use one layout. Offsets: 0 op, 1 status or (hello) store, 2 digests (hello; 1:

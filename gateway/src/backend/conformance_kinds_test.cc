@@ -57,7 +57,6 @@ std::unique_ptr<Subject> on_disk(bool direct, bool write_cache) {
 
 std::unique_ptr<Subject> on_tmpfs(bool direct) {
   auto subject = std::make_unique<FileSubject>("/dev/shm", direct);
-  subject->lends = true;
   if (!ScratchDirectory::on_tmpfs("/dev/shm")) subject->skip_reason = "/dev/shm is no tmpfs";
   return subject;
 }

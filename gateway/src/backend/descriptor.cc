@@ -15,9 +15,9 @@
 namespace sluice::backend {
 namespace {
 
-// Longer transfers gain nothing inline, because the copy takes much longer than the ring, and they
-// delay the reactor's other connections.
-constexpr uint64_t kInlineLimit = uint64_t{1} << 20;  // bytes
+// The submitting thread copies no longer transfers from the page cache: the copy takes much longer
+// than the ring, and delays the reactor's other connections.
+constexpr uint64_t kNowaitLimit = uint64_t{1} << 20;  // bytes
 // After a miss the next attempts will probably miss too. The ring tries the page cache itself
 // before it uses a worker, so a wrong guess costs little.
 constexpr uint32_t kSkipAfterMiss = 16;
@@ -61,11 +61,9 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       block_size_(spec.block_size),
       base_(setup.base),
       atomic_segments_(setup.atomic_segments),
-      inline_io_(setup.inline_io),
+      buffered_(setup.buffered),
       discard_(setup.discard),
-      ephemeral_(setup.ephemeral),
       is_device_(setup.is_device),
-      window_(std::move(setup.window)),
       sentinel_(std::move(setup.sentinel)),
       size_(setup.size),
       write_cache_(spec.write_cache) {}
@@ -74,11 +72,12 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
 // stop or the removal of a LUN all data is on the medium.
 Descriptor::~Descriptor() {
   if (closed_.load(std::memory_order_relaxed)) return;
-  if (write_cache() && !ephemeral_ && !info_.read_only) fdatasync(fd_.get());
+  if (write_cache() && !info_.read_only) fdatasync(fd_.get());
 }
 
-// The mapping keeps the open file and its lock alive, so the lock is released explicitly. The
-// descriptor number stays in use: a check() on another thread must not access another file.
+// The sentinel's mapping keeps the open file and its lock alive, so the lock is released
+// explicitly. The descriptor number stays in use: a check() on another thread must not access
+// another file.
 void Descriptor::close(std::function<void()> closed) {
   if (!closed_.exchange(true)) {
     flock(fd_.get(), LOCK_UN);
@@ -96,7 +95,7 @@ bool Descriptor::submit(Io& io, Aio& aio) {
   if (io.op == Op::kFlush || io.op == Op::kCheckFence) {
     io.result = 0;
     if (io.op == Op::kCheckFence) return true;
-    if (!ephemeral_ && !info_.read_only) return sync(io, 0);
+    if (!info_.read_only) return sync(io, 0);
     judge(io);
     return true;
   }
@@ -123,14 +122,8 @@ int64_t Descriptor::refuse_write(const Io& io) {
   return is_atomic(io) ? refuse_atomic(io, info_.atomic_write_bytes) : 0;
 }
 
-const uint8_t* Descriptor::borrow(uint64_t offset, uint64_t length) const {
-  if (!window_ || !within(offset, length, size_bytes())) return nullptr;
-  if (sentinel_ && !sentinel_->intact()) return nullptr;  // the subsequent kRead fails
-  return window_->borrow(offset, length);
-}
-
 bool Descriptor::must_be_durable(const Io& io) const {
-  return !ephemeral_ && ((io.flags & kIoFua) != 0 || !write_cache());
+  return (io.flags & kIoFua) != 0 || !write_cache();
 }
 
 bool Descriptor::transfer(Io& io) {
@@ -139,7 +132,7 @@ bool Descriptor::transfer(Io& io) {
   const bool atomic = is_atomic(io);
   if ((info_.memory_alignment > 1 && misaligned(io)) || (atomic && io.iovcnt > atomic_segments_)) {
     if (!bounce(io)) return true;
-  } else if (!atomic && inline_io_ != Inline::kNever && try_inline(io)) {
+  } else if (!atomic && buffered_ && try_page_cache(io)) {
     return true;
   }
   AioOp& op = prepare(io, write ? AioOp::Kind::kWritev : AioOp::Kind::kReadv, fd(),
@@ -191,45 +184,9 @@ void Descriptor::unbounce(Io& io, int64_t transferred) {
   io.priv.p = nullptr;
 }
 
-// True: io is complete.
-bool Descriptor::try_mapped(Io& io) {
-  if (!window_->holds(io.offset, io.length)) return false;
-  const bool moved = io.op == Op::kRead ? window_->read(io.offset, io.length, io.iov, io.iovcnt)
-                                        : window_->write(io.offset, io.length, io.iov, io.iovcnt);
-  if (moved) {
-    io.result = static_cast<int64_t>(io.length);
-    return true;
-  }
-  // Either the file was truncated, or another process punched a hole that a full tmpfs can't fill
-  // again; the access through the descriptor then reports it.
-  window_->forget(io.offset, io.length);
-  if (!is_cut_short()) return false;
-  io.result = -EIO;
-  return true;
-}
-
-bool Descriptor::try_inline(Io& io) {
-  if (io.length > kInlineLimit) return false;
-  if (window_ && try_mapped(io)) return true;
-  if (inline_io_ == Inline::kNowait) return try_nowait(io);
-  const auto offset = static_cast<off_t>(base_ + io.offset);
-  const int count = static_cast<int>(io.iovcnt);
-  ssize_t n = 0;
-  do {
-    n = io.op == Op::kRead ? preadv(fd(), io.iov, count, offset)
-                           : pwritev(fd(), io.iov, count, offset);
-  } while (n < 0 && errno == EINTR);
-  io.result = settle(io, n < 0 ? -errno : n);
-  note_written(io);
-  return true;
-}
-
-void Descriptor::note_written(const Io& io) {
-  if (!window_ || io.op != Op::kWrite || io.result <= 0) return;
-  window_->mark(io.offset, static_cast<uint64_t>(io.result));
-}
-
-bool Descriptor::try_nowait(Io& io) {
+// Transfers from or into the page cache, if that needs no wait. True: io is complete.
+bool Descriptor::try_page_cache(Io& io) {
+  if (io.length > kNowaitLimit) return false;
   const bool write = io.op == Op::kWrite;
   // Durability always waits for a device.
   if (write && must_be_durable(io)) return false;
@@ -290,7 +247,6 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   if (dsync) result = static_cast<int32_t>(self.outcome(io, result));
   const bool torn = atomic && result >= 0 && static_cast<uint64_t>(result) != io.length;
   io.result = torn ? -EIO : self.settle(io, result);
-  self.note_written(io);
   if (io.priv.p) self.unbounce(io, io.result);
   if (io.op == Op::kWrite && io.result > 0 && !dsync && self.must_be_durable(io)) {
     self.sync(io, io.result);
@@ -328,7 +284,7 @@ bool Descriptor::is_loss(const Io& io, int64_t result) const {
 // cached may be lost too, so the next flush also reports the loss
 // (gateway/decisions/local-media.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
-  if (inline_io_ == Inline::kNever) return result;  // direct I/O: each request gets its own error
+  if (!buffered_) return result;  // each request gets its own error
   if (is_loss(io, result)) losses_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t losses = losses_.load(std::memory_order_acquire);
   bool lost = io.priv.seen != losses;

@@ -1,7 +1,7 @@
 // The common I/O path of backends whose data is behind a file descriptor: files and block devices.
 // file.cc and block.cc implement locking, growth and the detection of lost media.
 //
-//   submit -> transfer: [mapping] [inline attempt | bounce] -> Aio -> [fdatasync] -> done
+//   submit -> transfer: [page cache | bounce] -> Aio -> [fdatasync] -> done
 //          -> range:    fallocate or BLKDISCARD, next best method when refused -> [fdatasync]
 #pragma once
 
@@ -12,7 +12,6 @@
 #include "backend/backend.h"
 #include "backend/bounce.h"
 #include "backend/discarder.h"
-#include "backend/mapped_window.h"
 #include "backend/truncation_sentinel.h"
 
 namespace sluice::backend {
@@ -31,13 +30,6 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Whether the submitting thread attempts reads and writes itself.
-enum class Inline : uint8_t {
-  kNever,   // direct I/O: always waits for a device
-  kNowait,  // buffered: RWF_NOWAIT succeeds from the page cache or fails
-  kAlways,  // tmpfs: does not support RWF_NOWAIT, and no device can delay it
-};
-
 // Ways to zero or deallocate a range, best first. If the kernel refuses one, the next is used from
 // then on.
 enum class RangeMethod : uint8_t {
@@ -54,7 +46,6 @@ class Descriptor : public Backend {
   const Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
   bool submit(Io& io, Aio& aio) override;
-  const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
   void close(std::function<void()> closed) override;
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;
@@ -67,12 +58,9 @@ class Descriptor : public Backend {
     uint64_t size = 0;             // bytes
     uint64_t base = 0;             // bytes of the medium in front of the LUN
     uint32_t atomic_segments = 0;  // maximum number of vectors of a kIoAtomic write
-    Inline inline_io = Inline::kNever;
+    bool buffered = false;         // through the page cache; else direct I/O
     RangeMethod discard = RangeMethod::kPunchHole;
-    // Nothing survives a power failure even after a flush (tmpfs), so syncs are skipped.
-    bool ephemeral = false;
-    std::unique_ptr<MappedWindow> window;  // only on tmpfs, and may be null
-    bool is_device = false;                // a block device
+    bool is_device = false;  // a block device
     // For a file. nullptr if it can't be mapped: then every request queries the file's size.
     std::unique_ptr<TruncationSentinel> sentinel;
   };
@@ -98,10 +86,7 @@ class Descriptor : public Backend {
   bool misaligned(const Io& io) const;
   bool bounce(Io& io);
   void unbounce(Io& io, int64_t transferred);
-  bool try_mapped(Io& io);
-  bool try_inline(Io& io);
-  bool try_nowait(Io& io);
-  void note_written(const Io& io);
+  bool try_page_cache(Io& io);
   static void on_transferred(AioOp& op, int32_t result);
   // Converts a negative errno of the kernel into one of the contract.
   static int64_t contract_errno(int64_t result);
@@ -137,11 +122,9 @@ class Descriptor : public Backend {
   const uint32_t block_size_;
   const uint64_t base_;
   const uint32_t atomic_segments_;
-  const Inline inline_io_;
+  const bool buffered_;
   const RangeMethod discard_;
-  const bool ephemeral_;
   const bool is_device_;
-  const std::unique_ptr<MappedWindow> window_;
   const std::unique_ptr<TruncationSentinel> sentinel_;
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;
@@ -157,7 +140,7 @@ class Descriptor : public Backend {
   std::atomic<uint64_t> flushed_at_ = 0;
   std::atomic<bool> nowait_reads_refused_ = false;
   std::atomic<bool> nowait_writes_refused_ = false;
-  // number of Ios that skip the inline attempt after a miss
+  // number of Ios that skip the attempt after a miss
   std::atomic<uint32_t> skip_nowait_ = 0;
   BouncePool bounces_;
   Discarder discarder_;

@@ -31,7 +31,6 @@ bool Descriptor::is_cut_short() {
 
 void Descriptor::latch_cut_short(uint64_t bytes) {
   if (cut_short_.exchange(true, std::memory_order_acq_rel)) return;
-  if (window_) window_->retire();
   log::error("the medium of a LUN was cut short while in use; all its commands fail from now on",
              {{"path", path_},
               {"bytes_expected", base_ + size_bytes()},

@@ -1,11 +1,9 @@
 // kDiscard and kWriteZeroes through a file descriptor. In Io::priv, a is the number of completed
 // bytes and b the RangeMethod in use.
-#include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "backend/descriptor.h"
 #include "backend/zeros.h"
@@ -13,7 +11,7 @@
 namespace sluice::backend {
 namespace {
 
-// Zeros are written in steps of this size; a step may run inline.
+// Zeros are written in steps of this size.
 constexpr uint64_t kWriteStep = uint64_t{1} << 20;  // bytes
 static_assert(kWriteStep <= kZerosSize);
 
@@ -44,7 +42,7 @@ bool Descriptor::range(Io& io) {
   return range_step(io);
 }
 
-// Starts the next step, or executes it if it can't wait for a device. True: io is complete.
+// Starts the next step. True: io is complete.
 bool Descriptor::range_step(Io& io) {
   auto method = static_cast<RangeMethod>(io.priv.b);
   while (method < RangeMethod::kWriteZeros && refused(method)) {
@@ -53,8 +51,6 @@ bool Descriptor::range_step(Io& io) {
   io.priv.b = static_cast<uint64_t>(method);
   const uint64_t offset = base_ + io.offset + io.priv.a;
   uint64_t length = io.length - io.priv.a;
-  const bool run_inline = inline_io_ == Inline::kAlways && io.length <= kWriteStep;
-  const auto at = static_cast<off_t>(offset);
   AioOp& op = io.aio = AioOp{};
   op.fd = fd();
   op.offset = offset;
@@ -67,10 +63,6 @@ bool Descriptor::range_step(Io& io) {
     op.kind = AioOp::Kind::kWritev;
     op.iov = &io.priv.iov;
     op.iovcnt = 1;
-    if (run_inline) {
-      ssize_t n = pwritev(fd(), op.iov, 1, at);
-      return range_advance(io, n < 0 ? -errno : n);
-    }
   } else if (method == RangeMethod::kDeviceDiscard) {
     op.kind = AioOp::Kind::kDiscard;
     if (refused(method)) {
@@ -81,11 +73,6 @@ bool Descriptor::range_step(Io& io) {
   } else {
     op.kind = AioOp::Kind::kFallocate;
     op.mode = fallocate_mode(method);
-    if (window_ && method == RangeMethod::kPunchHole) window_->forget(offset, length);
-    if (run_inline) {
-      int n = fallocate(fd(), op.mode, at, static_cast<off_t>(length));
-      return range_advance(io, n < 0 ? -errno : 0);
-    }
   }
   op.length = length;
   io.priv.aio->submit(op);
@@ -112,7 +99,6 @@ bool Descriptor::range_advance(Io& io, int64_t result) {
       io.result = -EIO;
       return true;
     }
-    if (window_) window_->mark(io.offset + io.priv.a, static_cast<uint64_t>(written));
     io.priv.a += static_cast<uint64_t>(written);
     if (io.priv.a < io.length) return range_step(io);
   }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -160,10 +159,6 @@ Result<uint32_t> direct_alignment(int fd, const Spec& spec) {
   return memory;
 }
 
-bool has_no_device(const struct statfs& filesystem) {
-  return filesystem.f_type == TMPFS_MAGIC || filesystem.f_type == RAMFS_MAGIC;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
@@ -181,14 +176,7 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   Setup setup;
   setup.size = *size;
   setup.info.read_only = spec.read_only;
-  setup.ephemeral = has_no_device(filesystem);
-  if (setup.ephemeral) {
-    // tmpfs accepts O_DIRECT and serves it from the page cache like everything else.
-    setup.inline_io = Inline::kAlways;
-    if (filesystem.f_type == TMPFS_MAGIC) {
-      setup.window = MappedWindow::open(fd->get(), *size, spec.read_only);
-    }
-  } else if (spec.direct) {
+  if (spec.direct) {
     Result<uint32_t> alignment = direct_alignment(fd->get(), spec);
     if (!alignment) return Error{alignment.error()};
     setup.info.memory_alignment = *alignment;
@@ -196,7 +184,7 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
     setup.info.atomic_write_bytes = atomic.bytes;
     setup.atomic_segments = atomic.segments;
   } else {
-    setup.inline_io = Inline::kNowait;
+    setup.buffered = true;
   }
   // Tests behind the end, where no data can be lost, whether holes can be punched. A read-only file
   // can't be tested; hosts see it as thin, and their UNMAPs are refused as writes.
@@ -209,10 +197,7 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
     setup.info.discard_zeroes = true;
     setup.info.thin = true;
   }
-  // Mapping a hole of a tmpfs file allocates it, which a read-only file can't undo.
-  if (!spec.read_only || !setup.ephemeral) {
-    setup.sentinel = TruncationSentinel::create(fd->get(), *size);
-  }
+  setup.sentinel = TruncationSentinel::create(fd->get(), *size);
   if (Result<BlockQueue> queue = read_block_queue(status.st_dev)) {
     setup.info.rotational = queue->rotational;
   }

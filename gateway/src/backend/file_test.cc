@@ -167,18 +167,6 @@ TEST_F(FileTest, CachedReadsCompleteAtOnce) {
   EXPECT_TRUE(driver.aio().records().empty());
 }
 
-TEST_F(FileTest, TmpfsNeverNeedsTheRingNorASync) {
-  ScratchDirectory tmpfs("/dev/shm");
-  if (!ScratchDirectory::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
-  auto backend = open_text("file:" + tmpfs.file("a.img") + ",size=4MiB");
-  Driver driver(*backend);
-  ASSERT_EQ(driver.write(0, pattern(0, 65536, 1), kIoFua), 0);
-  ASSERT_EQ(driver.write_zeroes(0, 4096, kIoMayUnmap), 0);
-  ASSERT_EQ(driver.flush(), 0);
-  EXPECT_EQ(driver.read(4096, 4096), pattern(4096, 4096, 1));
-  EXPECT_TRUE(driver.aio().records().empty());
-}
-
 TEST_F(FileTest, AFullFilesystemAnswersNoSpace) {
   ScratchDirectory tmpfs("/dev/shm");
   TinyFilesystem tiny(tmpfs.directory(), "256k");

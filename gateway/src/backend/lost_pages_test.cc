@@ -66,7 +66,7 @@ class Roomy final : public Descriptor {
     setup.fd = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     setup.size = 1 << 20;
     EXPECT_EQ(ftruncate(setup.fd.get(), 1 << 20), 0);
-    setup.inline_io = Inline::kNowait;
+    setup.buffered = true;
     Spec spec;
     spec.path = path;
     std::unique_ptr<Roomy> file(new Roomy(spec, std::move(setup)));

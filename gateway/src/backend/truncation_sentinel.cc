@@ -1,11 +1,9 @@
 #include "backend/truncation_sentinel.h"
 
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backend/guarded_copy.h"
+#include "backend/guarded_word.h"
 
 namespace sluice::backend {
 namespace {
@@ -20,32 +18,16 @@ uint64_t page_size() {
 
 uint64_t last_page_of(uint64_t size) { return (size - 1) / page_size() * page_size(); }
 
-bool is_hole(int fd, uint64_t page) {
-  const auto at = static_cast<off_t>(page);
-  return lseek(fd, at, SEEK_DATA) != at;
-}
-
-// Mapping a hole of a tmpfs file allocates it. No writer accesses the last page meanwhile: the file
-// is being opened, or the page is behind the known size.
-void restore_hole(int fd, uint64_t page) {
-  if (is_hole(fd, page)) return;
-  fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(page),
-            static_cast<off_t>(page_size()));
-}
+uint64_t* mark_of(uint8_t* page) { return reinterpret_cast<uint64_t*>(page); }  // NOLINT: aligned
 
 // A private page over the file's last one, with the mark; nullptr where that can't be had.
 uint8_t* map_marked(int fd, uint64_t size) {
-  const bool hole = is_hole(fd, last_page_of(size));
   void* mapped = mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
                       static_cast<off_t>(last_page_of(size)));
   if (mapped == MAP_FAILED) return nullptr;
   madvise(mapped, page_size(), MADV_DONTDUMP);  // the rest of the page is the customer's data
   auto* page = static_cast<uint8_t*>(mapped);
-  uint64_t mark = kMark;
-  const iovec source = {&mark, sizeof mark};
-  const bool marked = copy_into_mapping(page, sizeof mark, &source, 1);
-  if (hole) restore_hole(fd, last_page_of(size));
-  if (marked) return page;
+  if (store_guarded(mark_of(page), kMark)) return page;
   munmap(page, page_size());
   return nullptr;
 }
@@ -53,7 +35,7 @@ uint8_t* map_marked(int fd, uint64_t size) {
 }  // namespace
 
 std::unique_ptr<TruncationSentinel> TruncationSentinel::create(int fd, uint64_t size) {
-  install_copy_guard();
+  install_word_guard();
   uint8_t* page = map_marked(fd, size);
   if (!page) return nullptr;
   return std::unique_ptr<TruncationSentinel>(new TruncationSentinel(page, last_page_of(size)));
@@ -61,11 +43,7 @@ std::unique_ptr<TruncationSentinel> TruncationSentinel::create(int fd, uint64_t 
 
 TruncationSentinel::~TruncationSentinel() { munmap(page_, page_size()); }
 
-bool TruncationSentinel::intact() const {
-  uint64_t mark = 0;
-  const iovec target = {&mark, sizeof mark};
-  return copy_from_mapping(page_, sizeof mark, &target, 1) && mark == kMark;
-}
+bool TruncationSentinel::intact() const { return load_guarded(mark_of(page_)) == kMark; }
 
 // The new page replaces the old one at the same address in one step: a concurrent intact() waits
 // for it and never sees an unmarked page.

@@ -1,5 +1,5 @@
-// Time in the protocol core: a number that the caller passes. Only net/ and main read a real clock
-// (CLOCK_BOOTTIME, which also counts while the machine is suspended: DESIGN R6).
+// Time in the protocol core: a number that the caller passes. base/boot_clock.h reads a real clock,
+// for rooms that the simulation does not run.
 #pragma once
 
 #include <cstdint>

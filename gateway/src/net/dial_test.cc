@@ -129,7 +129,7 @@ class Dialling : public testing::Test {
   }
   std::shared_ptr<Echo> dial(const std::string& address) {
     auto echo = std::make_shared<Echo>();
-    reactor_->post([this, address, echo] { reactor_->dial(address, echo); });
+    reactor_->post([this, address, echo] { reactor_->dialer().dial(address, echo); });
     return echo;
   }
   // On the reactor, in a turn of its own.

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/boot_clock.h"
 #include "base/log.h"
 #include "base/safety_mutation.h"
 #include "base/socket_address.h"
@@ -144,7 +145,7 @@ Result<void> EngineImpl::open() {
     setup.forwarder = forwarder_.get();
     setup.tcp_congestion = options_.tcp_congestion;
     reactors_.push_back(std::make_unique<Reactor>(setup));
-    forwarder_->set_dialer(i, reactors_.back().get(), &reactors_.back()->shard().now);
+    forwarder_->set_dialer(i, &reactors_.back()->dialer(), &reactors_.back()->shard().now);
   }
   for (const auto& reactor : reactors_) {
     auto started = reactor->start();
@@ -220,7 +221,7 @@ Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {
     const unsigned reactor = next_listener_++ % static_cast<unsigned>(reactors_.size());
     portals_.push_back({local_address(fds[i]), reactor, fds[i]});
     reactors_[reactor]->post([this, reactor, fd = fds[i], portal = portals[i]] {
-      reactors_[reactor]->listen(fd, [this, portal](int s) { accepted(s, portal); });
+      reactors_[reactor]->listeners().listen(fd, [this, portal](int s) { accepted(s, portal); });
     });
   }
   return {};
@@ -240,7 +241,7 @@ void EngineImpl::close_portals(const std::vector<std::string>& addresses) {
       return false;
     }
     Reactor* reactor = reactors_[portal.reactor].get();
-    reactor->post([reactor, fd = portal.fd] { reactor->stop_listening(fd); });
+    reactor->post([reactor, fd = portal.fd] { reactor->listeners().stop(fd); });
     return true;
   });
 }
@@ -282,7 +283,7 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
 
 // By any thread. The connection may not have come to its reactor yet: adopt() looks, too.
 void EngineImpl::make_room(const std::shared_ptr<Admission>& admission) {
-  const Nanos now = clock_now();
+  const Nanos now = boot_clock_now();
   Nanos logged = eviction_logged_.load(std::memory_order_relaxed);
   if (now - logged >= kSecond && eviction_logged_.compare_exchange_strong(logged, now)) {
     log::warning("too many connections are logging in: the gateway closes the longest idle ones");
@@ -346,7 +347,7 @@ void EngineImpl::evict(const std::vector<uint16_t>& tsihs) {
 
 bool EngineImpl::wait_for_connections(Nanos until) const {
   while (gateway_.connections.load(std::memory_order_relaxed) != 0) {
-    if (clock_now() >= until) return false;
+    if (boot_clock_now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return true;
@@ -354,12 +355,12 @@ bool EngineImpl::wait_for_connections(Nanos until) const {
 
 bool EngineImpl::stop(Nanos bound) {
   if (std::exchange(stopped_, true)) return true;
-  const Nanos start = clock_now();
+  const Nanos start = boot_clock_now();
   const Nanos logout = std::min(limits::kShutdownLogout, bound / 2);
   const auto seconds = static_cast<uint16_t>(std::max<Nanos>(1, logout / kSecond));
   for (const auto& r : reactors_) {
     r->post([reactor = r.get(), seconds] {
-      reactor->stop_listening();
+      reactor->listeners().stop_all();
       reactor->for_each_connection([&](TcpConnection& c) {
         if (c.target()) c.target()->ask_logout(seconds);
       });

@@ -74,7 +74,7 @@ class StandingStill : public testing::Test {
     }
     reactor_->post([&] {
       pass(before);
-      for (AioOp& op : batch.ops) reactor_->submit(op);
+      for (AioOp& op : batch.ops) reactor_->aio().submit(op);
       pass(after);
     });
     batch.done.get_future().wait();
@@ -140,7 +140,7 @@ TEST_F(StandingStill, ADiscardIsOneAndNotAWriteOfZeros) {
     static_cast<std::promise<int32_t>*>(self.context)->set_value(r);
   };
   const uint64_t before = discards_of(loop.path());
-  reactor_->post([&] { reactor_->submit(op); });
+  reactor_->post([&] { reactor_->aio().submit(op); });
   const int32_t answer = result.get_future().get();
   close(device);
   if (answer == -EOPNOTSUPP) GTEST_SKIP() << "this kernel's ring has no discard (Linux 6.12)";
@@ -171,7 +171,7 @@ TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
   }
   std::promise<void> submitted;
   reactor_->post([&] {
-    for (AioOp& op : ops) reactor_->submit(op);
+    for (AioOp& op : ops) reactor_->aio().submit(op);
     submitted.set_value();
   });
   submitted.get_future().wait();
@@ -179,7 +179,7 @@ TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = t * kEach; i < (t + 1) * kEach; ++i) {
-        reactor_->complete(ops[static_cast<size_t>(i)], i);
+        reactor_->aio().complete(ops[static_cast<size_t>(i)], i);
       }
     });
   }

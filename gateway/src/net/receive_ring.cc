@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace sluice::net {
 namespace {
@@ -20,10 +21,11 @@ static_assert(kCount * sizeof(io_uring_buf) <= kRingBytes);
 
 }  // namespace
 
-ReceiveRing::~ReceiveRing() {
+void ReceiveRing::close() {
   if (!ring_) return;
   io_uring_unregister_buf_ring(owner_, kGroup);
-  munmap(ring_, kRingBytes);
+  munmap(std::exchange(ring_, nullptr), kRingBytes);
+  buffers_ = {};
 }
 
 Result<bool> ReceiveRing::open(io_uring* ring) {

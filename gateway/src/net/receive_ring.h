@@ -22,11 +22,13 @@ class ReceiveRing {
   static constexpr int kGroup = 0;
 
   explicit ReceiveRing(BufferPool& pool) : pool_(pool) {}
-  ~ReceiveRing();
+  ~ReceiveRing() { close(); }
   ReceiveRing(const ReceiveRing&) = delete;
 
   // Registers with the ring; returns whether incremental consumption is available.
   Result<bool> open(io_uring* ring);
+  // While the ring is open.
+  void close();
 
   // The bytes of a receive completion with the CQE's `flags`.
   Slice take(uint32_t bytes, uint32_t flags);

@@ -7,25 +7,26 @@
 #include <cerrno>
 
 #include "base/limits.h"
-#include "net/reactor.h"
+#include "net/completion_tag.h"
 
 namespace sluice::net {
 
-TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
-                             std::shared_ptr<Admission> admission)
-    : reactor_(reactor),
+TcpConnection::TcpConnection(ConnectionContext& context, int fd, uint64_t id,
+                             iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission)
+    : context_(context),
       fd_(fd),
       stream_(Stream::kOpen),
       resets_(ends.forwarding),
       admission_(std::move(admission)),
-      target_(std::make_unique<iscsi::Connection>(reactor.shard(), *this, id, std::move(ends))),
+      target_(std::make_unique<iscsi::Connection>(context.shard, *this, id, std::move(ends))),
       end_(*target_),
       out_(end_.outbox()) {
   if (admission_) admission_->on_evict = [this] { target_->make_room(); };
 }
 
-TcpConnection::TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller)
-    : reactor_(reactor),
+TcpConnection::TcpConnection(ConnectionContext& context, int fd,
+                             std::shared_ptr<forward::Caller> caller)
+    : context_(context),
       fd_(fd),
       stream_(Stream::kConnecting),
       resets_(true),
@@ -40,7 +41,7 @@ TcpConnection::~TcpConnection() {
 
 void TcpConnection::advance(Stream next) {
   assert(next > stream_);
-  if (!ignores_input() && next >= Stream::kDraining) closing_since_ = reactor_.now();
+  if (!ignores_input() && next >= Stream::kDraining) closing_since_ = context_.shard.now;
   // The memory of the output is freed now: the session may outlive this connection for as long as
   // a backend executes one of its commands.
   if (!discards_output() && next >= Stream::kDiscarding) out_.discard();
@@ -52,16 +53,16 @@ void TcpConnection::connect(const KernelAddress& address) {
   address_ = address;
   // If they were submitted separately, the kernel would refuse the second, and nothing would bound
   // the time of the first.
-  reactor_.make_room(2);
-  io_uring_sqe* sqe = reactor_.sqe();
+  context_.submissions.make_room(2);
+  io_uring_sqe* sqe = context_.submissions.sqe();
   io_uring_prep_connect(sqe, fd_, address_.get(), address_.size);
   sqe->flags |= IOSQE_IO_LINK;
-  Reactor::tag(sqe, this, Reactor::Kind::kSend);
+  tag(sqe, this, CompletionKind::kSend);
   connect_timeout_.tv_sec = limits::kDialBound / kSecond;
   connect_timeout_.tv_nsec = limits::kDialBound % kSecond;
-  sqe = reactor_.sqe();
+  sqe = context_.submissions.sqe();
   io_uring_prep_link_timeout(sqe, &connect_timeout_, 0);
-  Reactor::tag(sqe, nullptr, Reactor::Kind::kIgnore);
+  tag(sqe, nullptr, CompletionKind::kIgnore);
   send_ = Send::kConnect;
 }
 
@@ -100,11 +101,11 @@ void TcpConnection::send_fin() {
 
 void TcpConnection::arm_receive() {
   assert(receive_ == Receive::kIdle);
-  io_uring_sqe* sqe = reactor_.sqe();
+  io_uring_sqe* sqe = context_.submissions.sqe();
   io_uring_prep_recv_multishot(sqe, fd_, nullptr, 0, 0);
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = ReceiveRing::kGroup;
-  Reactor::tag(sqe, this, Reactor::Kind::kReceive);
+  tag(sqe, this, CompletionKind::kReceive);
   receive_ = Receive::kArmed;
 }
 
@@ -117,12 +118,12 @@ void TcpConnection::on_receive(int result, uint32_t flags) {
   assert(receive_ == Receive::kArmed);
   if (!(flags & IORING_CQE_F_MORE)) receive_ = Receive::kIdle;
   if (result > 0) {
-    Slice bytes = reactor_.receive_ring().take(static_cast<uint32_t>(result), flags);
+    Slice bytes = context_.receive_ring.take(static_cast<uint32_t>(result), flags);
     if (!ignores_input()) end_.receive(std::move(bytes));
   } else if (result == -ENOBUFS) {
     receive_ = Receive::kWaitsForBuffers;
-    waits_for_buffers_since_ = reactor_.now();
-    return reactor_.wait_for_buffers(this);
+    waits_for_buffers_since_ = context_.shard.now;
+    return context_.deferred.wait_for_buffers.push_back(this);
   } else if (result != -EINTR && result != -EAGAIN) {
     return end();
   }
@@ -161,7 +162,7 @@ void TcpConnection::abandon() {
 void TcpConnection::schedule_flush() {
   if (flush_scheduled_ || discards_output()) return;
   flush_scheduled_ = true;
-  reactor_.flush_later(this);
+  context_.deferred.flush.push_back(this);
 }
 
 void TcpConnection::flush() {
@@ -171,12 +172,12 @@ void TcpConnection::flush() {
   const std::span<iovec> vectors = out_.take(limits::kMaxSendVectors);
   message_.msg_iov = vectors.data();
   message_.msg_iovlen = vectors.size();
-  io_uring_sqe* sqe = reactor_.sqe();
+  io_uring_sqe* sqe = context_.submissions.sqe();
   io_uring_prep_sendmsg(sqe, fd_, &message_, MSG_NOSIGNAL | MSG_WAITALL);
-  Reactor::tag(sqe, this, Reactor::Kind::kSend);
+  tag(sqe, this, CompletionKind::kSend);
   send_ = Send::kInFlight;
-  send_since_ = reactor_.now();
-  reactor_.shard().counters->sends.add();
+  send_since_ = context_.shard.now;
+  context_.shard.counters->sends.add();
 }
 
 void TcpConnection::on_send(int result) {
@@ -211,7 +212,7 @@ void TcpConnection::close(bool discard) {
 }
 
 void TcpConnection::tick() {
-  const Nanos now = reactor_.now();
+  const Nanos now = context_.shard.now;
   const bool lingers =
       ignores_input() && !discards_output() && now - closing_since_ > limits::kCloseLinger;
   const bool unread = send_ == Send::kInFlight && now - send_since_ > limits::kSendStall;
@@ -235,7 +236,7 @@ bool TcpConnection::finished() const {
 void TcpConnection::destroy_if_finished() {
   if (destroy_scheduled_ || !finished()) return;
   destroy_scheduled_ = true;
-  reactor_.destroy_later(this);
+  context_.deferred.destroy.push_back(this);
 }
 
 }  // namespace sluice::net

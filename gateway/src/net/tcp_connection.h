@@ -14,17 +14,16 @@
 #include "forward/dialer.h"
 #include "iscsi/connection.h"
 #include "net/admission.h"
+#include "net/connection_context.h"
 
 namespace sluice::net {
 
-class Reactor;
-
 class TcpConnection final : public iscsi::Transport {
  public:
-  TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
+  TcpConnection(ConnectionContext& context, int fd, uint64_t id, iscsi::Connection::Ends ends,
                 std::shared_ptr<Admission> admission);
   // For another gateway; call connect() next.
-  TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller);
+  TcpConnection(ConnectionContext& context, int fd, std::shared_ptr<forward::Caller> caller);
   ~TcpConnection() override;
 
   void start() { arm_receive(); }
@@ -34,7 +33,7 @@ class TcpConnection final : public iscsi::Transport {
   void on_send(int result);
   // Sends queued output unless a send is in flight.
   void flush();
-  // The receive ring has buffers again; wait_for_buffers() had registered this connection.
+  // The receive ring has buffers again, for which this connection waits.
   void on_buffers();
   void tick();
   // The endpoint is over, and the kernel holds no operation of this connection.
@@ -82,7 +81,7 @@ class TcpConnection final : public iscsi::Transport {
   void end();
   void destroy_if_finished();
 
-  Reactor& reactor_;
+  ConnectionContext& context_;
   int fd_;
   Stream stream_;
   Receive receive_ = Receive::kIdle;

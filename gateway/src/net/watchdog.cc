@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/boot_clock.h"
 #include "base/end_process.h"
 #include "base/limits.h"
 #include "base/stall.h"
@@ -27,7 +28,7 @@ void Watchdog::run() {
   std::unique_lock lock(mutex_);
   const std::chrono::nanoseconds span(limits::kWatchdogLook);
   while (!wake_.wait_for(lock, span, [this] { return stopping_; })) {
-    const Nanos now = clock_now();
+    const Nanos now = boot_clock_now();
     for (size_t i = 0; i < reactors_.size(); ++i) {
       // One that has ended turns no more.
       const bool alive = reactors_[i]->alive();

@@ -2,9 +2,6 @@
 // has to be there until the peer has taken the bytes, whatever becomes of the LUN and the session.
 #include <gtest/gtest.h>
 
-#include <optional>
-
-#include "backend/test_storage.h"
 #include "simulation/initiator.h"
 
 namespace sluice::simulation {
@@ -60,24 +57,6 @@ TEST_F(LentMemory, OutlivesItsRemovedLunUntilTheBytesWereSent) {
   EXPECT_EQ(take(), data_);
   EXPECT_FALSE(unit_lives());
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).asc, 0x25) << "the LUN itself is gone";
-}
-
-TEST_F(LentMemory, OfAMappedFileOutlivesItsRemovedLunUntilTheBytesWereSent) {
-  const backend::ScratchDirectory scratch("/dev/shm");
-  if (!scratch.skip_reason().empty()) GTEST_SKIP() << scratch.skip_reason();
-  if (!backend::ScratchDirectory::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
-  backend::Spec spec;
-  spec.kind = "file";
-  spec.path = scratch.file("a.img");
-  spec.size = SimulatedGateway::kLunBytes;
-  gateway_.replace_lun(0, spec);
-  host_.clear_attention();
-  fill();
-  read_without_taking_the_answer();
-  gateway_.remove_lun(0);
-  EXPECT_TRUE(unit_lives());
-  EXPECT_EQ(take(), data_);
-  EXPECT_FALSE(unit_lives());
 }
 
 TEST_F(LentMemory, OfARemovedLunGoesWithTheConnection) {

@@ -1,11 +1,14 @@
-// The reactor as the backends' door to the kernel (base/aio.h).
+#include "net/aio_queue.h"
+
 #include <poll.h>
 #include <sys/ioctl.h>
 
+#include <cassert>
 #include <cerrno>
 #include <memory>
 
-#include "net/reactor.h"
+#include "base/clock.h"
+#include "net/completion_tag.h"
 
 namespace sluice::net {
 namespace {
@@ -17,17 +20,17 @@ constexpr uint32_t kBlockDiscard = _IO(0x12, 0);
 }  // namespace
 
 // A kTimeout in flight: the kernel reads the time when the entry is submitted.
-struct Reactor::Timer {
+struct AioQueue::Timer {
   __kernel_timespec span{};
   AioOp* op = nullptr;
 };
 
-void Reactor::submit(AioOp& op) {
+void AioQueue::submit(AioOp& op) {
   if (op.kind == AioOp::Kind::kExternal) {
-    ++operations_;
+    ++in_flight_;
     return;
   }
-  io_uring_sqe* e = sqe();
+  io_uring_sqe* e = submissions_.sqe();
   switch (op.kind) {
     case AioOp::Kind::kReadv:
       io_uring_prep_readv2(e, op.fd, op.iov, op.iovcnt, op.offset, op.rw_flags);
@@ -49,43 +52,49 @@ void Reactor::submit(AioOp& op) {
       e->addr = op.offset;
       e->addr3 = op.length;
       break;
-    case AioOp::Kind::kTimeout: {
-      auto* timer = new Timer;
-      timer->span.tv_sec = static_cast<int64_t>(op.length / kSecond);
-      timer->span.tv_nsec = static_cast<long long>(op.length % kSecond);
-      timer->op = &op;
-      io_uring_prep_timeout(e, &timer->span, 0, 0);
-      tag(e, timer, Kind::kTimer);
-      ++operations_;
-      return;
-    }
+    case AioOp::Kind::kTimeout:
+      return submit_timeout(e, op);
     case AioOp::Kind::kPoll:
       io_uring_prep_poll_add(e, op.fd, POLLIN);
       break;
     case AioOp::Kind::kExternal:
       break;  // above
   }
-  tag(e, &op, Kind::kAio);
-  ++operations_;
+  tag(e, &op, CompletionKind::kAio);
+  ++in_flight_;
 }
 
-void Reactor::on_timer(Timer* timer) {
-  const std::unique_ptr<Timer> owned(timer);
-  --operations_;
-  owned->op->done(*owned->op, 0);
+void AioQueue::submit_timeout(io_uring_sqe* e, AioOp& op) {
+  auto* timer = new Timer;
+  timer->span.tv_sec = static_cast<int64_t>(op.length / kSecond);
+  timer->span.tv_nsec = static_cast<long long>(op.length % kSecond);
+  timer->op = &op;
+  io_uring_prep_timeout(e, &timer->span, 0, 0);
+  tag(e, timer, CompletionKind::kTimer);
+  ++in_flight_;
 }
 
-void Reactor::complete(AioOp& op, int32_t result) {
+void AioQueue::on_completion(AioOp& op, int32_t result) {
+  assert(in_flight_ > 0);
+  --in_flight_;
+  op.done(op, result);
+}
+
+void AioQueue::on_timer(void* timer) {
+  const std::unique_ptr<Timer> owned(static_cast<Timer*>(timer));
+  on_completion(*owned->op, 0);
+}
+
+void AioQueue::complete(AioOp& op, int32_t result) {
   op.result = result;
   op.next = completed_.load(std::memory_order_relaxed);
   while (!completed_.compare_exchange_weak(op.next, &op, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
-  wake();
+  wakeup_.wake();
 }
 
-// What other threads completed, in the order in which they did.
-void Reactor::run_completed() {
+void AioQueue::run_completed() {
   AioOp* last = completed_.exchange(nullptr, std::memory_order_acquire);
   AioOp* first = nullptr;
   while (last) {
@@ -97,9 +106,13 @@ void Reactor::run_completed() {
   while (first) {
     AioOp& op = *first;
     first = op.next;
-    --operations_;
-    op.done(op, op.result);
+    on_completion(op, op.result);
   }
+}
+
+void AioQueue::cancel_unsubmitted() {
+  submissions_.withdraw();
+  for (AioOp* op : submissions_.take_withdrawn()) on_completion(*op, -ECANCELED);
 }
 
 }  // namespace sluice::net

@@ -1,4 +1,4 @@
-#include "backend/guarded_copy.h"
+#include "backend/guarded_word.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -6,13 +6,11 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstring>
 
 namespace sluice::backend {
 namespace {
 
-// The range in which this thread's copy may fault, and where it then continues. Empty outside of
-// copies.
+// The word at which this thread may fault, and where it then continues. Empty outside of accesses.
 struct Guard {
   uintptr_t begin = 0;
   uintptr_t end = 0;
@@ -58,30 +56,23 @@ void unblock() {
 }
 
 // Separate functions: values in registers across a sigsetjmp are undefined after a jump.
-[[gnu::noinline]] void gather_into(uint8_t* to, const iovec* iov, uint32_t iovcnt) {
-  for (const iovec* end = iov + iovcnt; iov != end; ++iov) {
-    std::memcpy(to, iov->iov_base, iov->iov_len);
-    to += iov->iov_len;
-  }
+[[gnu::noinline]] void load(const uint64_t* word, uint64_t* value) {
+  *value = *static_cast<const volatile uint64_t*>(word);
 }
 
-[[gnu::noinline]] void scatter_from(const uint8_t* from, const iovec* iov, uint32_t iovcnt) {
-  for (const iovec* end = iov + iovcnt; iov != end; ++iov) {
-    std::memcpy(iov->iov_base, from, iov->iov_len);
-    from += iov->iov_len;
-  }
+[[gnu::noinline]] void store(uint64_t* word, uint64_t* value) {
+  *static_cast<volatile uint64_t*>(word) = *value;
 }
 
-template <typename Byte>
-bool guarded(void (*copy)(Byte*, const iovec*, uint32_t), Byte* mapped, uint64_t length,
-             const iovec* iov, uint32_t iovcnt) {
+template <typename Word>
+bool guarded(void (*access)(Word*, uint64_t*), Word* word, uint64_t* value) {
   if (!t_guard.unblocked) unblock();
   // Without the signal mask, which would need a system call: the handler restores it.
   if (sigsetjmp(t_escape, 0) != 0) return false;
-  t_guard.begin = reinterpret_cast<uintptr_t>(mapped);
-  t_guard.end = t_guard.begin + length;
+  t_guard.begin = reinterpret_cast<uintptr_t>(word);
+  t_guard.end = t_guard.begin + sizeof *word;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  copy(mapped, iov, iovcnt);
+  access(word, value);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   t_guard.end = t_guard.begin = 0;
   return true;
@@ -89,7 +80,7 @@ bool guarded(void (*copy)(Byte*, const iovec*, uint32_t), Byte* mapped, uint64_t
 
 }  // namespace
 
-void install_copy_guard() {
+void install_word_guard() {
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = on_bus_error;
@@ -100,12 +91,12 @@ void install_copy_guard() {
   static_cast<void>(installed);
 }
 
-bool copy_into_mapping(uint8_t* mapped, uint64_t length, const iovec* iov, uint32_t iovcnt) {
-  return guarded(&gather_into, mapped, length, iov, iovcnt);
+std::optional<uint64_t> load_guarded(const uint64_t* word) {
+  uint64_t value = 0;
+  if (!guarded(&load, word, &value)) return std::nullopt;
+  return value;
 }
 
-bool copy_from_mapping(const uint8_t* mapped, uint64_t length, const iovec* iov, uint32_t iovcnt) {
-  return guarded(&scatter_from, mapped, length, iov, iovcnt);
-}
+bool store_guarded(uint64_t* word, uint64_t value) { return guarded(&store, word, &value); }
 
 }  // namespace sluice::backend
