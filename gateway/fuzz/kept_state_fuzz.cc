@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/record_text.h"
 #include "control/desired.h"
 #include "control/desired_file.h"
 #include "control/local/device_label.h"
-#include "control/local/files.h"
 #include "control/local/record.h"
 
 namespace {
@@ -22,19 +22,15 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-std::string sealed(std::string_view text) {
-  return std::string(text) + "crc32c " + checksum_text(text) + '\n';
-}
-
 // A record with its reservations behind a line "reservations" without a size: they contain a
 // checksum of their own.
 std::string with_reservations(std::string_view text) {
   constexpr std::string_view kLine = "\nreservations\n";
   const size_t at = text.find(kLine);
-  if (at == std::string_view::npos) return sealed(text);
-  const std::string kept = sealed(text.substr(at + kLine.size()));
-  return sealed(std::string(text.substr(0, at)) + "\nreservations " + std::to_string(kept.size()) +
-                '\n' + kept);
+  if (at == std::string_view::npos) return seal(std::string(text));
+  const std::string kept = seal(std::string(text.substr(at + kLine.size())));
+  return seal(std::string(text.substr(0, at)) + "\nreservations " + std::to_string(kept.size()) +
+              '\n' + kept);
 }
 
 // The volume that a record names, so that parsing continues to its end.
@@ -62,8 +58,7 @@ void label(const std::string& text) {
 // A full update needs a correct digest; otherwise it is refused and the held state stays.
 void desired(std::string_view body) {
   Desired state;
-  const std::string text =
-      "sluice-desired 1\ncrc32c " + checksum_text(body) + '\n' + std::string(body);
+  const std::string text = seal("sluice-desired 2\n" + std::string(body));
   const Result<void> read = parse_desired(text, "d", &state, "gw");
   if (!read) require(!read.error().empty() && state.held().version == 0);
   if (!read) return;
@@ -82,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       record(with_reservations(text));
       break;
     case 1:
-      label(sealed(text));
+      label(seal(text));
       break;
     case 2:
       desired(text);

@@ -1,16 +1,27 @@
 #include "control/desired_file.h"
 
+#include <optional>
+#include <string_view>
+
 #include "base/limits.h"
+#include "base/record_text.h"
 #include "control/local/files.h"
 
 namespace sluice::control {
 namespace {
 
 constexpr const char* kName = "desired-state";
-constexpr std::string_view kMagic = "sluice-desired ";
-constexpr std::string_view kVersion = "1\n";
-constexpr std::string_view kSeal = "crc32c ";
-constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
+constexpr std::string_view kFormat = "sluice-desired ";
+constexpr std::string_view kHeading = "sluice-desired 2\n";
+constexpr std::string_view kHeading1 = "sluice-desired 1";
+
+// The message in the text of an undamaged file.
+std::optional<std::string_view> message_of(std::string_view text) {
+  if (text.starts_with(kHeading1)) return unseal_after_heading(text, kHeading1);
+  const std::optional<std::string_view> body = unseal(text);
+  if (!body || body->size() < kHeading.size()) return std::nullopt;
+  return body->substr(kHeading.size());
+}
 
 }  // namespace
 
@@ -20,9 +31,7 @@ std::string format_desired(const Snapshot& snapshot) {
   update.set_full(true);
   update.set_digest(snapshot.digest);
   for (const ObjectPtr& object : *snapshot.objects) *update.add_put() = *object;
-  const std::string body = update.SerializeAsString();
-  return std::string(kMagic) + std::string(kVersion) + std::string(kSeal) + checksum_text(body) +
-         '\n' + body;
+  return seal(std::string(kHeading) + update.SerializeAsString());
 }
 
 Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired,
@@ -30,18 +39,14 @@ Result<void> parse_desired(const std::string& text, const std::string& path, Des
   const auto broken = [&path](const std::string& what) {
     return Error{path + ' ' + what + "; remove it, the control plane sends its contents again"};
   };
-  if (!text.starts_with(kMagic)) return broken("is no desired state");
-  if (!std::string_view(text).substr(kMagic.size()).starts_with(kVersion)) {
+  if (!text.starts_with(kFormat)) return broken("is no desired state");
+  if (!text.starts_with(kHeading) && !text.starts_with(kHeading1)) {
     return broken("was written by another release");
   }
-  const size_t seal = kMagic.size() + kVersion.size();
-  const std::string_view body = text.size() < seal + kSealBytes
-                                    ? std::string_view()
-                                    : std::string_view(text).substr(seal + kSealBytes);
-  const std::string expected = std::string(kSeal) + checksum_text(body) + '\n';
-  if (text.compare(seal, kSealBytes, expected) != 0) return broken("is damaged (checksum)");
+  const std::optional<std::string_view> body = message_of(text);
+  if (!body) return broken("is damaged (checksum)");
   wire::StreamUpdate update;
-  if (!update.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+  if (!update.ParseFromArray(body->data(), static_cast<int>(body->size()))) {
     return broken("is damaged (no message)");
   }
   if (!update.full() || update.more()) return broken("is damaged (no whole state)");

@@ -1,9 +1,11 @@
 // The desired state on disk. A gateway that restarts while the control plane is unreachable serves
 // the same LUNs as before (DESIGN R3). The file contains secrets; its mode is 0600.
 //
-//   sluice-desired 1
-//   crc32c 8a9136aa          over everything below
+//   sluice-desired 2
 //   <a full StreamUpdate, serialized>
+//   <a seal, base/record_text.h>
+//
+// It also reads version 1, whose seal follows the heading.
 #pragma once
 
 #include <optional>

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/record_text.h"
 #include "control/desired_file.h"
 #include "control/diff.h"
 #include "control/test_objects.h"
@@ -171,6 +172,18 @@ TEST(DesiredFile, AnotherGatewaysStateIsNotTakenUp) {
   ASSERT_FALSE(loaded.ok());
   EXPECT_NE(loaded.error().find("is of gateway one, and this one is two"), std::string::npos);
   EXPECT_TRUE(other.held().objects->empty());
+}
+
+TEST(DesiredFile, AFileOfVersion1IsRead) {
+  Desired desired;
+  ASSERT_TRUE(desired.take(full_update(7, {volume_object("a", "1"), host_object("b", "2")})));
+  const std::string text = format_desired(desired.held());
+  const std::string message(unseal(text)->substr(std::string_view("sluice-desired 2\n").size()));
+  const std::string former = "sluice-desired 1\ncrc32c " + checksum_text(message) + '\n' + message;
+  Desired loaded;
+  ASSERT_TRUE(parse_desired(former, "f", &loaded));
+  EXPECT_EQ(loaded.digest(), desired.digest());
+  EXPECT_FALSE(parse_desired(former + 'x', "f", &loaded));
 }
 
 TEST(DesiredFile, ABrokenFileIsAnErrorAndNeverASnapshot) {

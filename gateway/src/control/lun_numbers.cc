@@ -2,16 +2,29 @@
 
 #include <algorithm>
 #include <ctime>
-#include <sstream>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/limits.h"
+#include "base/record_text.h"
 #include "control/local/files.h"
 
 namespace sluice::control {
 namespace {
 
 constexpr const char* kName = "lun-numbers";
-constexpr std::string_view kBegin = "sluice-lun-numbers 1\ncrc32c ";
+constexpr std::string_view kHeading = "sluice-lun-numbers 2";
+constexpr std::string_view kHeading1 = "sluice-lun-numbers 1";  // its seal follows it
+
+// The lines of an undamaged file.
+std::optional<std::string_view> lines_of(std::string_view text) {
+  if (text.starts_with(kHeading1)) return unseal_after_heading(text, kHeading1);
+  const std::optional<std::string_view> body = unseal(text);
+  if (!body) return std::nullopt;
+  const RecordReader record(*body, kHeading);
+  return record.bad() ? std::nullopt : std::optional(record.rest());
+}
 
 bool over(int64_t left, int64_t now) {
   // If the clock was set back, the time counts from now.
@@ -113,28 +126,36 @@ Result<void> LunNumbers::save(int64_t now) {
 
 // One line per number that is no longer shown: time, number, volume, IQN.
 std::string LunNumbers::text(int64_t now) const {
-  std::string body;
+  std::string lines = std::string(kHeading) + '\n';
   for (const auto& [iqn, entries] : targets_) {
     for (const auto& [number, entry] : entries) {
       if (entry.left == 0) continue;
-      body += std::to_string(std::min(entry.left, now)) + ' ' + std::to_string(number) + ' ' +
-              entry.volume + ' ' + iqn + '\n';
+      lines += std::to_string(std::min(entry.left, now)) + ' ' + std::to_string(number) + ' ' +
+               entry.volume + ' ' + iqn + '\n';
     }
   }
-  return std::string(kBegin) + checksum_text(body) + '\n' + body;
+  return seal(std::move(lines));
 }
 
 bool LunNumbers::parse(const std::string& text) {
-  const size_t begin = kBegin.size() + 9;  // eight digits and a line's end
-  if (text.size() < begin || !text.starts_with(kBegin)) return false;
-  const std::string body = text.substr(begin);
-  if (text.substr(kBegin.size(), 9) != checksum_text(body) + '\n') return false;
-  std::istringstream lines(body);
-  Entry entry;
-  uint64_t number = 0;
-  std::string iqn;
-  while (lines >> entry.left >> number >> entry.volume >> iqn) targets_[iqn][number] = entry;
-  return lines.eof();
+  const std::optional<std::string_view> body = lines_of(text);
+  if (!body) return false;
+  std::map<std::string, Entries> targets;
+  std::string_view rest = *body;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    WordReader words(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    Entry entry;
+    entry.left = static_cast<int64_t>(words.number(INT64_MAX));
+    const uint64_t number = words.number(limits::kMaxLunNumber);
+    entry.volume = words.word();
+    const std::string iqn(words.word());
+    if (!words.complete()) return false;
+    targets[iqn][number] = std::move(entry);
+  }
+  targets_ = std::move(targets);
+  return true;
 }
 
 }  // namespace sluice::control

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "base/limits.h"
+#include "base/record_text.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -59,6 +63,29 @@ TEST(LunNumbers, WhatWasDesiredAndRefusedWasShownToNobody) {
   LunNumbers second(directory.path());
   restart(first, second, objects_of(desired), kNow + 1);
   EXPECT_NE(second.held(kIqn, 5, "b", kNow + 1), "");
+}
+
+TEST(LunNumbers, AFileOfVersion1IsReadAndADamagedOneIsAnError) {
+  const TestDirectory directory;
+  const auto load = [&](const std::string& text, LunNumbers& numbers) {
+    std::ofstream(directory.path() + "/lun-numbers", std::ios::binary) << text;
+    return numbers.load(Objects(), kNow).ok();
+  };
+  const std::string line = std::to_string(kNow) + " 5 a " + kIqn + '\n';
+  const std::string former = "sluice-lun-numbers 1\ncrc32c " + checksum_text(line) + '\n' + line;
+  LunNumbers read(directory.path());
+  EXPECT_TRUE(load(former, read));
+  EXPECT_NE(read.held(kIqn, 5, "b", kNow), "");
+  LunNumbers damaged(directory.path());
+  EXPECT_FALSE(load(former.substr(0, former.size() - 1), damaged));
+  const std::string present = "sluice-lun-numbers 2\n" + line;
+  LunNumbers again(directory.path());
+  EXPECT_TRUE(load(seal(present), again));
+  EXPECT_NE(again.held(kIqn, 5, "b", kNow), "");
+  LunNumbers unsealed(directory.path());
+  EXPECT_FALSE(load(present, unsealed));
+  LunNumbers overlong(directory.path());
+  EXPECT_FALSE(load(seal("sluice-lun-numbers 2\n" + line + "1 2 3\n"), overlong));
 }
 
 TEST(LunNumbers, AClockThatIsSetBackHoldsNumbersNoLongerThanOthers) {

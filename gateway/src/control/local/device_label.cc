@@ -5,27 +5,16 @@
 #include <array>
 #include <cerrno>
 
+#include "base/record_text.h"
 #include "control/local/files.h"
 
 namespace sluice::control {
 namespace {
 
-constexpr std::string_view kMagic = "sluice-device 1\n";
+constexpr std::string_view kHeading = "sluice-device 1";
 constexpr size_t kLabelBytes = 4096;
 constexpr std::array<off_t, 2> kCopiesAt = {0, 64 << 10};
 static_assert(kCopiesAt.back() + kLabelBytes <= kDeviceReserved);
-
-// Removes "name value\n" from the front of `rest`.
-bool take_line(std::string_view* rest, std::string_view name, std::string* value) {
-  const size_t end = rest->find('\n');
-  if (end == std::string_view::npos || !rest->starts_with(name) || end <= name.size() ||
-      (*rest)[name.size()] != ' ') {
-    return false;
-  }
-  *value = rest->substr(name.size() + 1, end - name.size() - 1);
-  rest->remove_prefix(end + 1);
-  return true;
-}
 
 Error failed(const char* what, const std::string& path, int error) {
   return Error{path + ": can't " + what + " its label: " + reason_of(error)};
@@ -34,23 +23,19 @@ Error failed(const char* what, const std::string& path, int error) {
 }  // namespace
 
 std::string format_label(const DeviceLabel& label) {
-  const std::string text =
-      std::string(kMagic) + "location " + label.location + "\nrecords " + label.records + '\n';
-  return text + "crc32c " + checksum_text(text) + '\n';
+  return seal(std::string(kHeading) + "\nlocation " + label.location + "\nrecords " +
+              label.records + '\n');
 }
 
 std::optional<DeviceLabel> parse_label(std::string_view text) {
-  std::string_view rest = text;
+  const std::optional<std::string_view> body =
+      unseal(text.substr(0, text.find_last_not_of('\0') + 1));
+  if (!body) return std::nullopt;
+  RecordReader lines(*body, kHeading);
   DeviceLabel label;
-  std::string seal;
-  if (!rest.starts_with(kMagic)) return std::nullopt;
-  rest.remove_prefix(kMagic.size());
-  if (!take_line(&rest, "location", &label.location) ||
-      !take_line(&rest, "records", &label.records)) {
-    return std::nullopt;
-  }
-  const std::string_view sealed = text.substr(0, text.size() - rest.size());
-  if (!take_line(&rest, "crc32c", &seal) || seal != checksum_text(sealed)) return std::nullopt;
+  label.location = lines.text("location");
+  label.records = lines.text("records");
+  if (!lines.complete()) return std::nullopt;
   return label;
 }
 
@@ -62,7 +47,7 @@ Result<std::optional<DeviceLabel>> read_label(int device, const std::string& pat
     if (n < 0) return failed("read", path, errno);
     text.resize(static_cast<size_t>(n));
     if (auto label = parse_label(text)) return label;
-    damaged = damaged || text.starts_with(kMagic);
+    damaged = damaged || text.starts_with(kHeading);
   }
   if (damaged) {
     return Error{path +

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
+#include "base/record_text.h"
 #include "control/local/files.h"
 #include "control/local/images.h"
 #include "control/local/two_copies.h"

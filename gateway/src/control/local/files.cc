@@ -67,14 +67,6 @@ std::string reason_of(int error) {
   return std::string(std::strerror(error)) + (remedy.empty() ? "" : "; " + remedy);
 }
 
-std::string checksum_text(std::string_view text) {
-  // ISA-L's prototype lacks a const; it only reads.
-  auto* bytes = reinterpret_cast<unsigned char*>(const_cast<char*>(text.data()));
-  char out[9];
-  std::snprintf(out, sizeof out, "%08x", ~crc32_iscsi(bytes, static_cast<int>(text.size()), ~0u));
-  return out;
-}
-
 Result<FileDescriptor> open_directory(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return failed("open the directory", path);

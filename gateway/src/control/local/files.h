@@ -48,7 +48,4 @@ Result<FileDescriptor> guard_file(int directory, const std::string& name, const 
 // filesystem or add to it".
 std::string reason_of(int error);
 
-// CRC32C (Castagnoli, RFC 3385) as eight hexadecimal digits.
-std::string checksum_text(std::string_view text);
-
 }  // namespace sluice::control

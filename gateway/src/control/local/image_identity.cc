@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <sstream>
 
 #include "base/log.h"
+#include "base/record_text.h"
 #include "base/safety_mutation.h"
 #include "control/local/files.h"
 #include "control/local/two_copies.h"
@@ -77,20 +77,20 @@ std::string format_identity(const ImageIdentity& identity) {
 }
 
 std::optional<ImageIdentity> parse_identity(std::string_view text) {
-  std::istringstream lines{std::string(text)};
-  std::string heading, names[4], extra;
-  char point = 0;
+  RecordReader lines(text, kHeading);
   ImageIdentity identity;
-  std::getline(lines, heading);
-  lines >> names[0] >> identity.inode >> names[1] >> identity.generation >> names[2] >>
-      identity.born_seconds >> point >> identity.born_nanos >> names[3];
-  if (names[3] == "size") lines >> identity.size >> names[3];
-  lines >> identity.adoptions;
-  const bool named = names[0] == "inode" && names[1] == "generation" && names[2] == "born" &&
-                     names[3] == "adoptions";
-  if (lines.fail() || heading != kHeading || !named || point != '.' || lines >> extra) {
-    return std::nullopt;
-  }
+  identity.inode = lines.number("inode");
+  identity.generation = static_cast<uint32_t>(lines.number("generation", UINT32_MAX));
+  const std::string_view born = lines.text("born");
+  const size_t point = born.find('.');
+  if (point == std::string_view::npos) return std::nullopt;
+  WordReader seconds(born.substr(0, point));
+  WordReader nanos(born.substr(point + 1));
+  identity.born_seconds = static_cast<int64_t>(seconds.number(INT64_MAX));
+  identity.born_nanos = static_cast<uint32_t>(nanos.number(999'999'999));
+  if (lines.has("size")) identity.size = lines.number("size");
+  identity.adoptions = static_cast<uint32_t>(lines.number("adoptions", UINT32_MAX));
+  if (!lines.complete() || !seconds.complete() || !nanos.complete()) return std::nullopt;
   return identity;
 }
 

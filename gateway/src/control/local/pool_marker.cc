@@ -1,10 +1,12 @@
 #include "control/local/pool_marker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "base/log.h"
+#include "base/record_text.h"
 #include "base/safety_mutation.h"
 
 namespace sluice::control {
@@ -159,23 +161,19 @@ Result<Identified> mark(MarkedStorage& storage, const ExpectedPool& expected) {
 }  // namespace
 
 std::string format_marker(const PoolMarker& marker) {
-  std::ostringstream text;
-  text << kHeading << "\npool " << marker.pool << "\nmarker " << marker.id << "\nfilesystem "
-       << (marker.filesystem.empty() ? kUnknown : marker.filesystem) << "\nadoptions "
-       << marker.adoptions << '\n';
-  return text.str();
+  return fmt::format("{}\npool {}\nmarker {}\nfilesystem {}\nadoptions {}\n", kHeading, marker.pool,
+                     marker.id, marker.filesystem.empty() ? kUnknown : marker.filesystem,
+                     marker.adoptions);
 }
 
 std::optional<PoolMarker> parse_marker(std::string_view text) {
-  std::istringstream lines{std::string(text)};
-  std::string heading, names[4], extra;
+  RecordReader lines(text, kHeading);
   PoolMarker marker;
-  std::getline(lines, heading);
-  lines >> names[0] >> marker.pool >> names[1] >> marker.id >> names[2] >> marker.filesystem >>
-      names[3] >> marker.adoptions;
-  const bool named = names[0] == "pool" && names[1] == "marker" && names[2] == "filesystem" &&
-                     names[3] == "adoptions";
-  if (lines.fail() || heading != kHeading || !named || lines >> extra) return std::nullopt;
+  marker.pool = lines.text("pool");
+  marker.id = lines.text("marker");
+  marker.filesystem = lines.text("filesystem");
+  marker.adoptions = static_cast<uint32_t>(lines.number("adoptions", UINT32_MAX));
+  if (!lines.complete()) return std::nullopt;
   if (marker.filesystem == kUnknown) marker.filesystem.clear();
   return marker;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/record_text.h"
 #include "control/local/directory_marker.h"
 #include "control/local/local_pool.h"
 #include "control/local/two_copies.h"

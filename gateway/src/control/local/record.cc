@@ -4,60 +4,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
-#include "control/local/files.h"
+#include "base/record_text.h"
 #include "unit/reservations/reservation_store.h"
 
 namespace sluice::control {
 namespace {
 
-constexpr std::string_view kMagic = "sluice-volume 1\n";
-constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
+constexpr std::string_view kHeading = "sluice-volume 1";
 
-// Removes "name value\n" lines from the front; after an error the object stays invalid.
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(text) {}
-
-  std::string text(std::string_view name) {
-    const size_t end = rest_.find('\n');
-    if (bad_ || end == std::string_view::npos || !rest_.starts_with(name) ||
-        rest_.size() <= name.size() || rest_[name.size()] != ' ') {
-      bad_ = true;
-      return {};
-    }
-    std::string value(rest_.substr(name.size() + 1, end - name.size() - 1));
-    rest_.remove_prefix(end + 1);
-    return value;
-  }
-
-  uint64_t number(std::string_view name) { return number_of(text(name)); }
-
-  uint64_t number_of(std::string_view digits) {
-    uint64_t value = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || stop != digits.data() + digits.size()) bad_ = true;
-    return value;
-  }
-
-  void fail() { bad_ = true; }
-  bool bad() const { return bad_; }
-  std::string_view rest() const { return rest_; }
-
- private:
-  std::string_view rest_;
-  bool bad_ = false;
-};
-
-void read_process(Lines& lines, Holder* holder) {
-  std::istringstream words(lines.text("process"));
-  std::string extra;
-  if (!(words >> holder->pid >> holder->start_time >> holder->pid_namespace) || words >> extra) {
-    lines.fail();
-  }
+void read_process(RecordReader& lines, Holder* holder) {
+  WordReader words(lines.text("process"));
+  holder->pid = static_cast<int64_t>(words.number(INT64_MAX));
+  holder->start_time = words.number(UINT64_MAX);
+  holder->pid_namespace = words.number(UINT64_MAX);
+  if (!words.complete()) lines.fail();
 }
 
 std::string first_line(const char* path) {
@@ -94,13 +58,13 @@ Holder this_process(const std::string& incarnation, const std::string& socket) {
 std::string format_record(const Record& record) {
   const std::string reservations = lun::format_reservations(record.volume, record.reservations);
   const Holder& holder = record.holder;
-  const std::string text = fmt::format(
-      "{}volume {}\nepoch {}\norder {}\ngeneration {}\nprocess {} {} {}\nboot {}\nincarnation {}\n"
-      "socket {}\nreservations {}\n{}",
-      kMagic, record.volume, record.epoch, record.order, record.generation, holder.pid,
-      holder.start_time, holder.pid_namespace, holder.boot_id, holder.incarnation, holder.socket,
-      reservations.size(), reservations);
-  return text + "crc32c " + checksum_text(text) + '\n';
+  return seal(
+      fmt::format("{}\nvolume {}\nepoch {}\norder {}\ngeneration {}\nprocess {} {} {}\nboot "
+                  "{}\nincarnation {}\n"
+                  "socket {}\nreservations {}\n{}",
+                  kHeading, record.volume, record.epoch, record.order, record.generation,
+                  holder.pid, holder.start_time, holder.pid_namespace, holder.boot_id,
+                  holder.incarnation, holder.socket, reservations.size(), reservations));
 }
 
 Result<Record> parse_record(std::string_view text, const std::string& volume,
@@ -111,13 +75,10 @@ Result<Record> parse_record(std::string_view text, const std::string& volume,
         ", and with it what hosts have reserved is not known; restore it and its copy from "
         "a backup, or remove both once no host uses the volume"};
   };
-  if (!text.starts_with(kMagic)) return broken("is no record of this release");
-  if (text.size() < kMagic.size() + kSealBytes) return broken("is cut short");
-  const std::string_view body = text.substr(0, text.size() - kSealBytes);
-  if (text.substr(body.size()) != "crc32c " + checksum_text(body) + '\n') {
-    return broken("is damaged (checksum)");
-  }
-  Lines lines(body.substr(kMagic.size()));
+  if (!text.starts_with(kHeading)) return broken("is no record of this release");
+  const std::optional<std::string_view> body = unseal(text);
+  if (!body) return broken("is cut short or damaged (checksum)");
+  RecordReader lines(*body, kHeading);
   Record record;
   record.volume = lines.text("volume");
   record.epoch = lines.number("epoch");

@@ -1,28 +1,9 @@
 #include "control/local/two_copies.h"
 
+#include "base/record_text.h"
 #include "control/local/files.h"
 
 namespace sluice::control {
-namespace {
-
-constexpr std::string_view kSeal = "crc32c ";
-constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
-
-}  // namespace
-
-std::string seal(std::string text) {
-  const std::string checksum = checksum_text(text);
-  return text.append(kSeal).append(checksum) + '\n';
-}
-
-std::optional<std::string_view> unseal(std::string_view text) {
-  if (text.size() < kSealBytes) return std::nullopt;
-  const std::string_view body = text.substr(0, text.size() - kSealBytes);
-  const std::string expected = std::string(kSeal) + checksum_text(body) + '\n';
-  if (text.substr(body.size()) != expected) return std::nullopt;
-  return body;
-}
-
 Result<void> write_copies(int directory, const std::string& name, std::string_view sealed,
                           const std::string& shown) {
   if (sealed.size() > kCopyBytes) return Error{shown + ": its text is too long"};

@@ -1,5 +1,5 @@
 // Small texts that survive damage to one copy: a file holds the text twice, in blocks of 4096
-// bytes, padded with zero bytes. Each text ends with a line `crc32c CHECKSUM`.
+// bytes, padded with zero bytes. Each text is sealed (base/record_text.h).
 #pragma once
 
 #include <optional>
@@ -15,11 +15,6 @@ namespace sluice::control {
 inline constexpr size_t kCopyBytes = 4096;
 
 inline constexpr size_t kCopies = 2;
-
-// Appends a line with the checksum of `text`; `text` must end with a newline.
-std::string seal(std::string text);
-// `text` without the checksum line; nullopt: the checksum does not match.
-std::optional<std::string_view> unseal(std::string_view text);
 
 // Replaces the file's content by two copies of a sealed text. Durable across a power failure when
 // this returns. `shown` is the file's path in errors.

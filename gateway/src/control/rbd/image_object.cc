@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 
 #include "backend/size_text.h"
+#include "base/record_text.h"
 #include "control/local/two_copies.h"
 #include "control_rbd/rados_object.h"
 
@@ -32,13 +32,12 @@ std::string format(const Recorded& image) {
 std::optional<Recorded> parse(const std::string& sealed) {
   const auto text = unseal(sealed);
   if (!text) return std::nullopt;
-  std::istringstream lines{std::string(*text)};
-  std::string heading, names[3], extra;
+  RecordReader lines(*text, kHeading);
   Recorded image;
-  std::getline(lines, heading);
-  lines >> names[0] >> image.id >> names[1] >> image.size >> names[2] >> image.adoptions;
-  const bool named = names[0] == "id" && names[1] == "size" && names[2] == "adoptions";
-  if (lines.fail() || heading != kHeading || !named || lines >> extra) return std::nullopt;
+  image.id = lines.text("id");
+  image.size = lines.number("size");
+  image.adoptions = static_cast<uint32_t>(lines.number("adoptions", UINT32_MAX));
+  if (!lines.complete()) return std::nullopt;
   return image;
 }
 

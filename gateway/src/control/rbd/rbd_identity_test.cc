@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/record_text.h"
 #include "control/local/two_copies.h"
 #include "control_rbd/image_object.h"
 #include "control_rbd/pool_fixture.h"

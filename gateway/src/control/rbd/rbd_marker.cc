@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/record_text.h"
 #include "control/local/two_copies.h"
 #include "control/random_id.h"
 #include "control_rbd/rados_object.h"

@@ -1,24 +1,17 @@
 // The text form of a unit's reservations; the parser is strict.
-#include <isa-l/crc.h>
-
 #include <algorithm>
-#include <charconv>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
+#include "base/record_text.h"
 #include "unit/reservations/reservation_store.h"
 
 namespace sluice::lun {
 namespace {
 
 constexpr std::string_view kMagic = "sluice-reservations 1";
-
-uint32_t checksum(std::string_view text) {
-  // ISA-L's prototype lacks a const; it only reads.
-  std::string copy(text);
-  return ~crc32_iscsi(reinterpret_cast<unsigned char*>(copy.data()), static_cast<int>(copy.size()),
-                      ~0u);
-}
 
 std::string hex(uint64_t value, int digits) {
   std::string out(static_cast<size_t>(digits), '0');
@@ -46,60 +39,34 @@ std::string format_registration(const Registration& r) {
          (except.empty() ? "-" : except) + ' ' + r.nexus.initiator_name + '\n';
 }
 
-// Reads the fields of one line; after an error the object stays invalid.
-class Fields {
- public:
-  explicit Fields(std::string_view line) : rest_(line) {}
+NexusId read_ports(WordReader& words) {
+  NexusId id;
+  store_be48(id.isid.data(), words.hex_number(12));
+  id.target_portal_group = static_cast<uint16_t>(words.number(UINT16_MAX));
+  id.relative_target_port = static_cast<uint16_t>(words.number(UINT16_MAX));
+  return id;
+}
 
-  std::string_view word() {
-    const size_t end = std::min(rest_.find(' '), rest_.size());
-    const std::string_view out = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    if (out.empty()) bad_ = true;
-    return out;
-  }
-  uint64_t number(uint64_t max) { return parse(word(), 10, 1, 20, max); }
-  uint64_t hex_number(size_t digits) { return parse(word(), 16, digits, digits, UINT64_MAX); }
-  NexusId ports() {
-    NexusId id;
-    store_be48(id.isid.data(), hex_number(12));
-    id.target_portal_group = static_cast<uint16_t>(number(UINT16_MAX));
-    id.relative_target_port = static_cast<uint16_t>(number(UINT16_MAX));
-    return id;
-  }
-  std::string name() {
-    const std::string_view out = word();
-    if (out.size() > limits::kMaxIscsiName) bad_ = true;
-    return std::string(out);
-  }
-  std::vector<uint16_t> port_list() {
-    std::vector<uint16_t> out;
-    std::string_view list = word();
-    if (list == "-") return out;
-    while (!list.empty() && !bad_) {
-      const size_t end = std::min(list.find(','), list.size());
-      out.push_back(static_cast<uint16_t>(parse(list.substr(0, end), 10, 1, 5, UINT16_MAX)));
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
-    return out;
-  }
-  bool good() const { return !bad_ && rest_.empty(); }
+std::string read_name(WordReader& words) {
+  const std::string_view name = words.word();
+  if (name.size() > limits::kMaxIscsiName) words.fail();
+  return std::string(name);
+}
 
- private:
-  uint64_t parse(std::string_view text, int base, size_t least, size_t most, uint64_t max) {
-    uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc() || end != text.data() + text.size() || text.size() < least ||
-        text.size() > most || value > max) {
-      bad_ = true;
-      return 0;
-    }
-    return value;
+// "-", or numbers that commas separate.
+std::vector<uint16_t> read_port_list(WordReader& words) {
+  std::vector<uint16_t> ports;
+  std::string_view list = words.word();
+  if (list == "-") return ports;
+  while (!list.empty() && !words.bad()) {
+    const size_t end = std::min(list.find(','), list.size());
+    WordReader port(list.substr(0, end));
+    ports.push_back(static_cast<uint16_t>(port.number(UINT16_MAX)));
+    if (!port.complete()) words.fail();
+    list.remove_prefix(std::min(end + 1, list.size()));
   }
-
-  std::string_view rest_;
-  bool bad_ = false;
-};
+  return ports;
+}
 
 bool known_type(uint64_t code) {
   return code == 0 || code == 1 || code == 3 || (code >= 5 && code <= 8);
@@ -113,38 +80,38 @@ bool consistent(const ReservationState& s) {
   return s.holder && s.find(*s.holder);
 }
 
-bool read_registration(std::string_view kind, Fields& fields, ReservationState* state) {
+bool read_registration(std::string_view kind, WordReader& words, ReservationState* state) {
   Registration r;
-  r.key = fields.hex_number(16);
-  r.nexus = fields.ports();
+  r.key = words.hex_number(16);
+  r.nexus = read_ports(words);
   r.all_target_ports = kind == "all-ports";
-  if (r.all_target_ports) r.except_ports = fields.port_list();
-  r.nexus.initiator_name = fields.name();
+  if (r.all_target_ports) r.except_ports = read_port_list(words);
+  r.nexus.initiator_name = read_name(words);
   state->registrations.push_back(std::move(r));
-  return fields.good() && state->registrations.back().key != 0;
+  return words.complete() && state->registrations.back().key != 0;
 }
 
 bool read_line(std::string_view line, ReservationState* state) {
-  Fields fields(line);
-  const std::string_view kind = fields.word();
+  WordReader words(line);
+  const std::string_view kind = words.word();
   if (kind == "generation") {
-    state->generation = static_cast<uint32_t>(fields.number(UINT32_MAX));
+    state->generation = static_cast<uint32_t>(words.number(UINT32_MAX));
   } else if (kind == "aptpl") {
-    state->aptpl = fields.number(1) == 1;
+    state->aptpl = words.number(1) == 1;
   } else if (kind == "type") {
-    const uint64_t code = fields.number(8);
+    const uint64_t code = words.number(8);
     if (!known_type(code)) return false;
     state->type = static_cast<ReservationType>(code);
   } else if (kind == "holder") {
     if (state->holder) return false;
-    state->holder = fields.ports();
-    state->holder->initiator_name = fields.name();
+    state->holder = read_ports(words);
+    state->holder->initiator_name = read_name(words);
   } else if (kind == "registration" || kind == "all-ports") {
-    return read_registration(kind, fields, state);
+    return read_registration(kind, words, state);
   } else {
     return false;
   }
-  return fields.good();
+  return words.complete();
 }
 
 Error broken(const std::string& name, const std::string& what) {
@@ -165,19 +132,16 @@ std::string format_reservations(const std::string& unit_uuid, const ReservationS
     text += "holder " + format_ports(*state.holder) + ' ' + state.holder->initiator_name + '\n';
   }
   for (const Registration& r : state.registrations) text += format_registration(r);
-  return text + "crc32c " + hex(checksum(text), 8) + '\n';
+  return seal(std::move(text));
 }
 
 Result<ReservationState> parse_reservations(std::string_view text, const std::string& unit_uuid,
                                             const std::string& name) {
-  constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
-  if (text.size() < kSealBytes) return broken(name, "it is cut short");
-  const std::string_view body = text.substr(0, text.size() - kSealBytes);
-  const std::string seal = "crc32c " + hex(checksum(body), 8) + '\n';
-  if (text.substr(body.size()) != seal) return broken(name, "its checksum is wrong");
+  const std::optional<std::string_view> body = unseal(text);
+  if (!body) return broken(name, "it is cut short, or its checksum is wrong");
   ReservationState state;
   size_t number = 0;
-  for (std::string_view rest = body; !rest.empty(); ++number) {
+  for (std::string_view rest = *body; !rest.empty(); ++number) {
     const size_t end = rest.find('\n');
     if (end == std::string_view::npos) return broken(name, "it is cut short");
     const std::string_view line = rest.substr(0, end);
