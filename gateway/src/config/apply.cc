@@ -155,8 +155,7 @@ class Applier {
     }
     env_.exports.set_hosts(std::move(known));
     for (const std::string& iqn : changes_.targets_removed) {
-      if (const auto target = env_.exports.find(iqn)) target->set_luns({}, env_.reactors);
-      env_.exports.remove(iqn);
+      env_.exports.remove(iqn, env_.reactors);
     }
     // A command on its way to a removed unit finds it absent.
     for (const auto& [uuid, unit] : present_) {
@@ -174,7 +173,6 @@ class Applier {
     for (const HostConfig& host : config.hosts) hosts.push_back(access_of(host));
     std::vector<lun::Target::LunEntry> luns;
     for (const LunConfig& lun : config.luns) luns.push_back({lun.id, units_.at(lun.uuid)});
-    std::sort(luns.begin(), luns.end(), [](const auto& a, const auto& b) { return a.lun < b.lun; });
     std::shared_ptr<lun::Target> target = env_.exports.find(config.iqn);
     const bool added = target == nullptr;
     if (added) {
@@ -183,7 +181,7 @@ class Applier {
       target->set_relative_ports(relative_ports());
     }
     target->set_hosts(std::move(hosts));
-    if (added || !same_map(target->luns(), luns)) target->set_luns(std::move(luns), env_.reactors);
+    target->set_luns(std::move(luns), env_.reactors);
     if (added) env_.exports.add(std::move(target));
   }
 
@@ -192,14 +190,6 @@ class Applier {
     std::set<uint16_t> tags;
     for (const PortalConfig& portal : changes_.in_force.portals) tags.insert(portal.tpgt);
     return {tags.begin(), tags.end()};
-  }
-
-  // An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).
-  static bool same_map(const std::vector<lun::Target::LunEntry>& a,
-                       const std::vector<lun::Target::LunEntry>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-      return x.lun == y.lun && x.unit == y.unit;
-    });
   }
 
   const Changes& changes_;

@@ -13,14 +13,6 @@
 namespace sluice::control {
 namespace {
 
-// An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).
-bool same_map(const std::vector<lun::Target::LunEntry>& a,
-              const std::vector<lun::Target::LunEntry>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.lun == y.lun && x.unit == y.unit && x.read_only == y.read_only;
-  });
-}
-
 std::vector<lun::TargetPort> ports_of(const wire::DesiredTarget& target) {
   std::vector<lun::TargetPort> ports;
   for (const wire::DesiredPort& port : target.ports()) {
@@ -61,10 +53,8 @@ Result<void> TargetApplier::put(const wire::DesiredTarget& desired, const Snapsh
   }
   target->set_ports(ports_of(desired));
   target->set_hosts(std::move(hosts));
-  if (added || !same_map(target->luns(), luns)) {
-    setup_.numbers.shown(desired.iqn(), numbers_of(luns), seconds_now());
-    target->set_luns(std::move(luns), setup_.reactors);
-  }
+  setup_.numbers.shown(desired.iqn(), numbers_of(luns), seconds_now());
+  target->set_luns(std::move(luns), setup_.reactors);
   if (added) setup_.exports.add(std::move(target));
   setup_.review(desired.iqn());
   if (!problem.empty()) return Error{problem};
@@ -91,7 +81,6 @@ std::vector<lun::Target::LunEntry> TargetApplier::luns_of(const wire::DesiredTar
       luns.push_back({lun.id(), std::move(unit), lun.read_only()});
     }
   }
-  std::sort(luns.begin(), luns.end(), [](const auto& a, const auto& b) { return a.lun < b.lun; });
   return luns;
 }
 
@@ -138,9 +127,8 @@ void TargetApplier::show_hosts(const Snapshot& now) {
 }
 
 void TargetApplier::remove(const std::string& iqn) {
-  if (const auto target = setup_.exports.find(iqn)) target->set_luns({}, setup_.reactors);
   setup_.numbers.shown(iqn, {}, seconds_now());
-  setup_.exports.remove(iqn);
+  setup_.exports.remove(iqn, setup_.reactors);
   setup_.review(iqn);
 }
 

@@ -24,7 +24,8 @@ void Exports::add(std::shared_ptr<Target> target) {
   targets_.insert_or_assign(std::move(iqn), std::move(target));
 }
 
-void Exports::remove(std::string_view iqn) {
+void Exports::remove(std::string_view iqn, Reactors& reactors) {
+  if (const auto target = find(iqn)) target->set_luns({}, reactors);
   std::lock_guard lock(mutex_);
   const auto at = targets_.find(iqn);
   if (at != targets_.end()) targets_.erase(at);

@@ -39,7 +39,8 @@ class Exports {
   std::shared_ptr<Target> find(std::string_view iqn) const;  // nullptr: no such target
   std::vector<std::shared_ptr<Target>> all() const;          // sorted by name
   void add(std::shared_ptr<Target> target);                  // replaces one of the same name
-  void remove(std::string_view iqn);
+  // Removes the target, and its LUNs from the nexuses that have it.
+  void remove(std::string_view iqn, Reactors& reactors);
 
   std::vector<PortalInfo> portals() const;
   void set_portals(std::vector<PortalInfo> portals);

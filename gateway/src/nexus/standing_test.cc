@@ -191,20 +191,25 @@ TEST_F(StandingTest, ARemovedLunAnswersItsHeldCommands) {
 }
 
 TEST_F(StandingTest, AChangeOfOwnerOrStandingIsToldToEveryNexusButNotTheFirstRole) {
-  auto before = open("a");
+  const std::array nexuses = {open("a"), open("b", 1)};
+  const auto expect_on_each = [&](uint32_t sense) {
+    for (const auto& nexus : nexuses) EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), sense);
+  };
   serve_here(1);
-  EXPECT_EQ(start(*before, test_unit_ready()).command.status, scsi::Status::kGood);
+  expect_on_each(0);
   release_unit();
   reactors.run();
   follow_to(2, 2);
-  EXPECT_EQ(start(*before, test_unit_ready()).sense(), 0x062a06u);
+  expect_on_each(0x062a06);
   follow_to(2, 2);
-  EXPECT_EQ(start(*before, read16(0, 8)).completions, 0) << "forwarded: nothing new to tell";
+  for (const auto& nexus : nexuses) {
+    EXPECT_EQ(start(*nexus, read16(0, 8)).completions, 0) << "forwarded: no change to report";
+  }
   follow_to(3, 3);
-  EXPECT_EQ(start(*before, test_unit_ready()).sense(), 0x062a06u);
+  expect_on_each(0x062a06);
   serve_here(4);
-  EXPECT_EQ(start(*before, test_unit_ready()).sense(), 0x062a06u);
-  EXPECT_EQ(start(*before, test_unit_ready()).command.status, scsi::Status::kGood);
+  expect_on_each(0x062a06);
+  expect_on_each(0);
 }
 
 TEST_F(StandingTest, ReservationsAreInForceBeforeTheFirstCommandAndReserve6IsGone) {
@@ -238,7 +243,8 @@ TEST_F(StandingTest, ACapacityThatGrewIsToldByReshapeAndByServe) {
   reshape(*unit, {kBlocks * block, false});
   EXPECT_EQ(unit->blocks(), 2 * kBlocks) << "never shrinks";
   serve_here(2, {}, 3 * kBlocks);
-  forget_attentions(*nexus);
+  EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), 0x062a09u);
+  EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), 0x062a06u) << "it has an owner again";
   EXPECT_EQ(start(*nexus, read16(3 * kBlocks - 8, 8)).command.status, scsi::Status::kGood);
 }
 

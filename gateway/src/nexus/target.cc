@@ -88,6 +88,8 @@ void Target::set_luns(std::vector<LunEntry> luns, Reactors& reactors) {
   map->reserve(luns.size());
   {
     std::lock_guard lock(mutex_);
+    const auto same = [](const LunEntry& a, const LunEntry& b) { return a == b; };
+    if (std::ranges::equal(*luns_, luns, same)) return;
     const uint64_t now = AttentionLog::next();
     for (LunEntry& entry : luns) {
       MappedLun lun{std::move(entry), now, now};

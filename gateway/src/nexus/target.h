@@ -107,7 +107,8 @@ class Target final : public ExportingTarget, public std::enable_shared_from_this
   // Of this gateway's portal group; nullopt: not listed.
   std::optional<uint16_t> relative_port_of(uint16_t tpgt) const;
 
-  // Replaces the LUN map; posts refresh_luns() to every live nexus.
+  // Replaces the LUN map; posts refresh_luns() to every live nexus. An unchanged map raises no
+  // 3F/0E (REPORTED LUNS DATA HAS CHANGED).
   void set_luns(std::vector<LunEntry> luns, Reactors& reactors);
 
   // `part` is the part of `nexus` that the target uses.

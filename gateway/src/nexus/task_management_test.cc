@@ -134,6 +134,7 @@ TEST_F(TaskManagementTest, ATargetResetReachesEveryUnitOnce) {
   EXPECT_EQ(finished, 1);
   EXPECT_EQ(theirs.command.status, Status::kTaskAborted);
   EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062903u);
+  EXPECT_EQ(start(*a, test_unit_ready()).command.status, Status::kGood) << "reset once";
 }
 
 TEST_F(TaskManagementTest, AWriteWaitingForABlockIsAbortedAtOnceAndNeverRuns) {

@@ -34,7 +34,9 @@ std::string answer(const std::vector<uint8_t>& bytes) {
 TEST(CommandTable, EveryOperationInUseHasACommand) {
   std::set<Operation> seen;
   for (const CommandInfo& info : command_table()) seen.insert(info.operation);
-  for (int op = 0; op < static_cast<int>(Operation::kReportTimestamp); ++op) {
+  const std::set unused = {Operation::kReportTimestamp, Operation::kReportIdentifyingInformation};
+  for (int op = 0; op < static_cast<int>(Operation::kCount); ++op) {
+    if (unused.contains(static_cast<Operation>(op))) continue;
     EXPECT_TRUE(seen.contains(static_cast<Operation>(op))) << op;
   }
 }

@@ -36,7 +36,7 @@ class Access : public testing::Test {
   }
   void remove_target() {
     gateway_.target().set_luns({}, gateway_);
-    gateway_.exports().remove(SimulatedGateway::kTarget);
+    gateway_.exports().remove(SimulatedGateway::kTarget, gateway_);
     review();
   }
   static void expect_asked(Initiator& host) {

@@ -19,6 +19,13 @@ TEST_F(VolumeTest, AHolderYieldsToTheSameOrNewerOrderAndRefusesAnOlder) {
   EXPECT_EQ(volume_->asked(11).yield, Yield::kNotHeld);
 }
 
+TEST_F(VolumeTest, AHolderYieldsToTheSameOrder) {
+  own(5, 10);
+  EXPECT_EQ(volume_->asked(10).yield, Yield::kYielding);
+  volume_->step(now_);
+  EXPECT_TRUE(unit_.released);
+}
+
 TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
   ASSERT_EQ(volume_->observed()->state(), wire::VOLUME_STATE_LOCKED);

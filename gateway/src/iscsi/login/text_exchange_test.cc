@@ -6,6 +6,7 @@
 #include "iscsi/login/keys.h"
 #include "iscsi/login/login_dialogue.h"
 #include "iscsi/login/send_targets.h"
+#include "unit/test_reactors.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -194,7 +195,8 @@ TEST(TextExchange, AnUnfinishedAnswerKeepsNoRemovedTargetAlive) {
   s.parameters.max_send_data_segment_length = 64;
   const uint32_t ttt = s.ask(kFinal, {"SendTargets=All"}).header.target_transfer_tag();
   std::weak_ptr<lun::Target> removed = s.gateway.exports.find(kOpenTarget);
-  s.gateway.exports.remove(kOpenTarget);
+  lun::TestReactors reactors(1);
+  s.gateway.exports.remove(kOpenTarget, reactors);
   EXPECT_TRUE(removed.expired());
   Answer part = s.ask(kFinal, {}, ttt);
   std::string rest = part.text;
