@@ -174,7 +174,7 @@ void Login::State::find_access() {
 bool Login::State::enter() {
   if (setup.forwarding != nullptr) {
     if (who.discovery) return true;
-    // The origin has authenticated the host. Connection::barred() checks the host's access after
+    // The origin has authenticated the host. SessionAccess checks the host's access after
     // the origin is authenticated, so that other peers can't find out which hosts exist.
     access.read_only = origin.read_only;
     target = setup.exports->find(who.target_name);
