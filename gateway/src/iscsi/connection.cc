@@ -1,17 +1,17 @@
 #include "iscsi/connection.h"
 
+#include <cassert>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/safety_mutation.h"
+#include "iscsi/counters.h"
 
 namespace sluice::iscsi {
 namespace {
 
 using Event = pdu::Framer::Event;
-
-constexpr unsigned kTsih = 14;  // of Login PDUs (RFC 7143 §11.12)
-constexpr unsigned kCid = 20;
 
 }  // namespace
 
@@ -20,7 +20,8 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
       transport_(transport),
       id_(id),
       ends_(std::move(ends)),
-      writer_(out_),
+      admission_(shard, ends_),
+      access_(*shard.gateway, ends_.forwarding),
       opened_(shard.now),
       last_heard_(shard.now) {
   Login::Setup setup;
@@ -30,7 +31,7 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
   setup.tpgt = ends_.tpgt;
   setup.local_address = ends_.local_address;
   setup.random = shard.gateway->random;
-  setup.may_try = [this](std::string_view initiator) { return may_try(initiator); };
+  setup.may_try = [this](std::string_view initiator) { return admission_.may_try(initiator); };
   if (ends_.forwarding) {
     setup.forwarding = &shard.gateway->forwarding;
     // The data transfer mode that forwarders support (forwarding_wire.h); another peer is not a
@@ -38,7 +39,7 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
     setup.offer.initial_r2t = false;
     setup.offer.immediate_data = true;
   }
-  login_ = std::make_unique<Login>(std::move(setup));
+  login_ = std::make_unique<LoginExchange>(std::move(setup), out_);
   shard_.connections[id_] = this;
   shard_.gateway->connections.fetch_add(1, std::memory_order_relaxed);
   shard_.counters->connections_opened.add();
@@ -50,8 +51,26 @@ Connection::~Connection() {
   shard_.counters->connections_closed.add();
 }
 
-void Connection::count_login(size_t slot) {
-  if (!std::exchange(login_counted_, true)) shard_.counters->logins[slot].add();
+void Connection::enter(State to) {
+  const auto may_follow = [&] {
+    switch (to) {
+      case State::kLogin:
+        return false;  // the first
+      case State::kClaiming:
+        return state_ == State::kLogin;
+      case State::kRefusing:
+        return state_ == State::kLogin || state_ == State::kClaiming;
+      case State::kFullFeature:  // from kLogin: a discovery session has no nexus
+        return state_ == State::kLogin || state_ == State::kClaiming;
+      case State::kEnding:
+        return state_ < State::kEnding;
+      case State::kOver:
+        return state_ == State::kEnding;
+    }
+    return false;
+  };
+  assert(may_follow());
+  state_ = to;
 }
 
 void Connection::receive(Slice bytes) {
@@ -65,7 +84,7 @@ void Connection::receive(Slice bytes) {
     return drop("silent for too long, what it says now may be stale");
   }
   last_heard_ = shard_.now;
-  while (!transport_closed_ && (state_ == State::kLogin || state_ == State::kFullFeature)) {
+  while (state_ == State::kLogin || state_ == State::kFullFeature) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
     on_event(event);
@@ -106,25 +125,11 @@ void Connection::on_event(Event event) {
 
 void Connection::on_login_pdu() {
   transport_.progressed();
-  const pdu::Bhs& h = framer_.pdu().header;
-  if (h.opcode() != pdu::Opcode::kLoginRequest) {
-    answer_ = {};
-    answer_.header.set_itt(h.itt());
-    Login::fail(&answer_, LoginStatus::kInvalidDuringLogin);
-    login_cmd_sn_ = h.cmd_sn();
-    return login_failed(LoginStatus::kInvalidDuringLogin, "not a login request");
-  }
-  std::string text;
-  text.reserve(framer_.pdu().data_size);
-  for (const Slice& s : framer_.pdu().data) text.append(as_text({s.data, s.size}));
-  answer_ = {};
-  login_cmd_sn_ = h.cmd_sn();
-  cid_ = h.u16(kCid);
-  switch (login_->on_request(h, as_bytes(text), &answer_)) {
+  switch (login_->on_pdu(framer_.pdu())) {
     case Login::Outcome::kContinue:
       return send_login_answer();
     case Login::Outcome::kFailed:
-      return login_failed(login_->status(), login_->reason());
+      return login_failed();
     case Login::Outcome::kSucceeded:
       return login_succeeded();
     case Login::Outcome::kDrop:
@@ -133,28 +138,22 @@ void Connection::on_login_pdu() {
 }
 
 void Connection::send_login_answer() {
-  pdu::Bhs& h = writer_.start(pdu::Opcode::kLoginResponse);
-  h = answer_.header;
-  h.set_opcode(pdu::Opcode::kLoginResponse);
-  h.set_stat_sn(login_stat_sn_++);
-  h.set_window(login_cmd_sn_, login_cmd_sn_);
-  if (session_) h.set_window(session_->window().expected(), session_->window().max());
-  writer_.copy(as_bytes(answer_.text));
-  writer_.finish();
+  login_->send_answer(session_ ? &session_->window() : nullptr);
   transport_.schedule_flush();
 }
 
-void Connection::login_failed(LoginStatus status, const std::string& reason) {
-  count_login(login_slot(status));
+void Connection::login_failed() {
+  const LoginStatus status = login_->status();
+  admission_.count(login_slot(status));
   log::info("login refused", {{"peer", ends_.peer_address},
                               {"portal", ends_.local_address},
                               {"status", log::Hex{static_cast<uint16_t>(status)}},
-                              {"reason", reason}});
-  const Nanos held = hold_refusal(status);
-  if (held > 0) {
+                              {"reason", login_->reason()}});
+  const Nanos delay = admission_.delay_of_refusal(status, login_->login().initiator());
+  if (delay > 0) {
     shard_.counters->logins_delayed.add();
-    state_ = State::kRefusing;
-    answer_at_ = shard_.now + held;
+    enter(State::kRefusing);
+    answer_at_ = shard_.now + delay;
     return;
   }
   send_login_answer();
@@ -162,79 +161,69 @@ void Connection::login_failed(LoginStatus status, const std::string& reason) {
 }
 
 void Connection::refuse_login(LoginStatus status, const char* reason) {
-  Login::fail(&answer_, status);
-  login_failed(status, reason);
-}
-
-SessionKey Connection::key() const {
-  const Parameters& p = login_->parameters();
-  return {p.initiator_name, p.isid, p.target_name, p.tpgt, p.forwarded_by};
+  login_->refuse(status, reason);
+  login_failed();
 }
 
 void Connection::login_succeeded() {
   // Reported now and not when the session opens: a claim may wait long for a backend, and must not
   // block other logins.
-  const Parameters& who = login_->parameters();
+  const Login& login = login_->login();
+  const Parameters& who = login.parameters();
   if (!who.discovery || proven(who)) transport_.authenticated();
-  const uint16_t tsih = login_->requested_tsih();
-  origin_ = login_->origin();
+  const uint16_t tsih = login.requested_tsih();
+  access_.set(login.origin(), login.target());
   if (who.discovery) {
     if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
     return open_session(shard_.gateway->directory->take_tsih());
   }
-  key_ = key();
-  const NexusIncarnation nexus{origin_.incarnation, origin_.nexus};
-  if (ends_.forwarding && shard_.gateway->directory->outdated(key_, nexus)) {
+  SessionKey key{who.initiator_name, who.isid, who.target_name, who.tpgt, who.forwarded_by};
+  const NexusIncarnation nexus{login.origin().incarnation, login.origin().nexus};
+  if (ends_.forwarding && shard_.gateway->directory->outdated(key, nexus)) {
     return refuse_login(LoginStatus::kSessionDoesNotExist, "of a nexus that is no more");
   }
   // TSIH != 0: a connection reinstatement, which with ERL 0 and one connection replaces the
   // session's only connection and so ends all its tasks (RFC 7143 §6.3.4).
-  if (tsih != 0 && !shard_.gateway->directory->matches(key_, tsih)) {
+  if (tsih != 0 && !shard_.gateway->directory->matches(key, tsih)) {
     return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
   }
   // Another CID would add a connection, and MaxConnections is 1.
-  if (tsih != 0 && shard_.gateway->directory->cid(key_) != cid_) {
+  if (tsih != 0 && shard_.gateway->directory->cid(key) != login.cid()) {
     return refuse_login(LoginStatus::kTooManyConnections, "a second connection of a session");
   }
-  state_ = State::kClaiming;
-  claimed_ = true;
-  shard_.gateway->directory->claim(key_, {shard_.context.reactor, id_}, tsih, cid_, nexus);
+  enter(State::kClaiming);
+  claim_ = std::move(key);
+  shard_.gateway->directory->claim(*claim_, {shard_.context.reactor, id_}, tsih, login.cid(),
+                                   nexus);
 }
 
 void Connection::granted(uint16_t tsih) {
-  if (state_ != State::kClaiming) {
-    // The connection ended while it waited: releases the nexus.
-    return drained();
-  }
-  open_session(tsih);
+  // A connection that ended while it waited has released its claim.
+  if (state_ == State::kClaiming) open_session(tsih);
 }
 
 void Connection::open_session(uint16_t tsih) {
   tsih_ = tsih;
   Session::Start start;
-  start.parameters = login_->parameters();
+  start.parameters = login_->login().parameters();
   if (!start.parameters.discovery) {
     // A reload may have changed the access since the lookup; a later one finds this session in the
     // directory.
-    target_ = login_->target();
-    lun::HostAccess access;
-    const Barred barrier = barred(start.parameters, &access);
-    if (barrier.status != LoginStatus::kSuccess) {
-      return refuse_login(barrier.status, barrier.why);
-    }
+    const SessionAccess::Verdict access = access_.check(start.parameters);
+    if (!access.admitted()) return refuse_login(access.status, access.why);
     start.parameters.read_only = access.read_only;
   }
   start.local_address = ends_.local_address;
   start.tsih = tsih;
-  start.cid = cid_;
-  start.cmd_sn = login_->first_cmd_sn();
-  start.stat_sn = login_stat_sn_ + 1;  // after the answer that is about to be sent
+  start.cid = login_->login().cid();
+  start.cmd_sn = login_->login().first_cmd_sn();
+  start.stat_sn = login_->stat_sn() + 1;  // after the answer that is about to be sent
   if (!start.parameters.discovery) {
     start.nexus = open_nexus(start.parameters);
   }
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
-  state_ = State::kFullFeature;
-  answer_.header.put16(kTsih, tsih);
+  enter(State::kFullFeature);
+  login_->accept(tsih);
   send_login_answer();
   const Parameters& p = session_->parameters();
   framer_.set_max_segment(p.max_recv_data_segment_length);
@@ -242,8 +231,8 @@ void Connection::open_session(uint16_t tsih) {
   framer_.set_digests(p.header_digest, p.data_digest);
   session_->greet();
   (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
-  count_login(login_slot(LoginStatus::kSuccess));
-  note_success(p);
+  admission_.count(login_slot(LoginStatus::kSuccess));
+  admission_.record_success(p);
   log::info("session opened", {{"session", tsih},
                                {"initiator", p.initiator_name},
                                {"target", p.discovery ? "(discovery)" : p.target_name},
@@ -256,80 +245,72 @@ void Connection::open_session(uint16_t tsih) {
 // A forwarded nexus belongs to the gateway to which its host is connected, so it never equals one
 // of this gateway's own (DESIGN R9).
 std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
+  const std::shared_ptr<lun::Target>& target = login_->login().target();
   lun::NexusId id{p.initiator_name, p.isid, ends_.tpgt,
-                  login_->target()->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
+                  target->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
   if (ends_.forwarding) {
-    id.target_portal_group = origin_.tpgt;
-    id.relative_target_port = origin_.relative_port;
+    id.target_portal_group = access_.origin().tpgt;
+    id.relative_target_port = access_.origin().relative_port;
   }
-  return lun::Nexus::open(login_->target(), std::move(id), shard_.context, p.read_only,
+  return lun::Nexus::open(target, std::move(id), shard_.context, p.read_only,
                           ends_.forwarding ? std::optional(p.host_age) : std::nullopt);
 }
 
 void Connection::drop(std::string why) {
-  if (transport_closed_) return;
+  if (ending()) return;
   if (session_) {
     shard_.counters->protocol_errors.add();
   } else {
-    count_login(kLoginDropped);
+    admission_.count(kLoginDropped);
   }
   log::warning("connection dropped",
                {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
-  transport_closed_ = true;
-  transport_.close(true);
-  begin_end(true);
+  end(true, Close::kDiscard);
 }
 
 void Connection::finish() {
-  if (transport_closed_) return;
-  transport_closed_ = true;
-  transport_.close(false);
-  begin_end(false);
+  if (!ending()) end(false, Close::kFlush);
 }
 
 void Connection::on_closed() {
-  transport_closed_ = true;
   // An incomplete PDU will never complete: its receive buffers are released now, not when the last
   // command has left the backend.
   framer_.pdu().data.clear();
-  begin_end(true);
+  if (!ending()) end(true, Close::kAlreadyClosed);
 }
 
 void Connection::end_session() {
-  if (state_ == State::kEnding || state_ == State::kOver) return;
+  if (ending()) return;
   if (session_) shard_.counters->sessions_reinstated.add();
-  transport_closed_ = true;
-  transport_.close(true);
-  begin_end(true);
+  end(true, Close::kDiscard);
 }
 
-void Connection::begin_end(bool lost) {
-  if (state_ == State::kEnding || state_ == State::kOver) return;
-  const State was = std::exchange(state_, State::kEnding);
+void Connection::make_room() {
+  if (ending()) return;
+  if (!session_) admission_.count(kLoginDropped);
+  shard_.counters->connections_evicted.add();
+  end(true, Close::kDiscard);
+}
+
+void Connection::end(bool lost, Close how) {
+  enter(State::kEnding);
+  if (how != Close::kAlreadyClosed) transport_.close(how == Close::kDiscard);
   if (session_) return session_->close(lost, [this] { drained(); });
-  if (was == State::kClaiming) {
-    // The claim is either still waiting (release() drops it) or was just granted (release() frees
-    // it).
-    shard_.gateway->directory->release(key_, {shard_.context.reactor, id_});
-    claimed_ = false;
-  }
   drained();
 }
 
 void Connection::drained() {
-  if (state_ == State::kOver) return;
-  state_ = State::kOver;
+  enter(State::kOver);
   if (session_) {
     const bool discovery = session_->parameters().discovery;
-    note_success(session_->parameters());
+    admission_.record_success(session_->parameters());
     (discovery ? shard_.counters->discovery_closed : shard_.counters->sessions_closed).add();
     log::info("session over",
               {{"session", tsih_}, {"initiator", session_->parameters().initiator_name}});
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
-  if (std::exchange(claimed_, false)) {
-    shard_.gateway->directory->release(key_, {shard_.context.reactor, id_});
-  }
+  // The claim may still wait, may just have been granted, or be that of the session.
+  if (claim_) shard_.gateway->directory->release(*claim_, {shard_.context.reactor, id_});
   transport_.over();
 }
 
@@ -345,15 +326,15 @@ void Connection::resume() {
 
 void Connection::tick() {
   const Nanos now = shard_.now;
-  if (transport_closed_) return;
+  if (ending()) return;
   if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
   // Discovery sessions are not in the directory, which notifies all others of a change of peers.
-  if (ends_.forwarding && session_ && session_->parameters().discovery && !from_peer()) {
+  if (ends_.forwarding && session_ && session_->parameters().discovery && !access_.from_peer()) {
     return drop("the gateway is no longer a peer");
   }
   if (session_) {
     session_->tick(last_heard_);
-    if (!transport_closed_) session_->resume();
+    if (!ending()) session_->resume();
     return;
   }
   if (state_ == State::kRefusing) {
@@ -362,7 +343,7 @@ void Connection::tick() {
     return finish();
   }
   if (now - opened_ >= transport_.login_timeout(shard_.gateway->settings.login_timeout)) {
-    count_login(kLoginTimedOut);
+    admission_.count(kLoginTimedOut);
     drop("login not finished in time");
   }
 }
@@ -370,6 +351,37 @@ void Connection::tick() {
 void Connection::ask_logout(uint16_t seconds) {
   if (session_ && !session_->parameters().discovery) return session_->ask_logout(seconds);
   end_session();
+}
+
+// A gateway that was replaced by another incarnation is dropped immediately. A gateway that is no
+// longer a peer may complete its commands within limits::kEvictionLogout, because leaving a path
+// set looks the same.
+void Connection::review_access() {
+  if (state_ != State::kFullFeature) return;
+  if (access_.fenced()) return drop("the gateway that forwards is fenced");
+  if (ends_.forwarding && !access_.from_peer() && access_.replaced()) {
+    return drop("the gateway that forwards was replaced by another process");
+  }
+  if (leave_by_ != 0) return;
+  const Parameters& p = session_->parameters();
+  const SessionAccess::Verdict access = access_.check(p);
+  // A later login would be read-only.
+  if (access.admitted() && (p.read_only || !access.read_only)) return;
+  ask_to_leave(access.admitted() ? "read-only" : access.why);
+}
+
+void Connection::evict() {
+  if (state_ == State::kFullFeature && leave_by_ == 0) ask_to_leave("evicted");
+}
+
+void Connection::ask_to_leave(std::string_view why) {
+  leave_by_ = shard_.now + limits::kEvictionLogout;
+  const Parameters& p = session_->parameters();
+  log::info("session asked to leave", {{"session", tsih_},
+                                       {"initiator", p.initiator_name},
+                                       {"target", p.target_name},
+                                       {"reason", why}});
+  session_->ask_logout(static_cast<uint16_t>(limits::kEvictionLogout / kSecond));
 }
 
 void Connection::describe(SessionView* view) const {

@@ -1,23 +1,23 @@
 // One TCP connection of the protocol core: bytes in, bytes out, without a socket. It performs the
 // login, carries one session, and ends.
 //
-// - kLogin -> kClaiming -> kFullFeature -> kEnding -> kOver
-// - kLogin -> kRefusing -> kEnding -> kOver: a failing answer is delayed (login_throttle.h)
-//
 // Threads: one reactor. Life: its carrier (net/ or a test) owns it and may destroy it when over()
 // is true; before that, its commands may still be in a backend.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "iscsi/connection_ends.h"
 #include "iscsi/login/login.h"
-#include "iscsi/login/login_throttle.h"
+#include "iscsi/login_admission.h"
+#include "iscsi/login_exchange.h"
 #include "iscsi/outbox.h"
-#include "iscsi/pdu_writer.h"
 #include "iscsi/session.h"
+#include "iscsi/session_access.h"
 #include "iscsi/session_directory.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
@@ -28,14 +28,7 @@ namespace sluice::iscsi {
 
 class Connection final : public ProtocolEndpoint, public SessionHost {
  public:
-  struct Ends {
-    uint16_t tpgt = 1;  // of the portal
-    uint16_t relative_port = 1;
-    std::string local_address;  // "ip:port"
-    std::string peer_address;
-    std::string peer_network = {};  // kernel_address_network() of the peer's address
-    bool forwarding = false;        // a portal for gateways (forwarding_wire.h)
-  };
+  using Ends = ConnectionEnds;
   Connection(Shard& shard, Transport& transport, uint64_t id, Ends ends);
   ~Connection() override;
   Connection(const Connection&) = delete;
@@ -76,59 +69,49 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void output_ready() override { transport_.schedule_flush(); }
 
  private:
-  enum class State : uint8_t { kLogin, kRefusing, kClaiming, kFullFeature, kEnding, kOver };
+  enum class State : uint8_t {
+    kLogin,        // receives login requests
+    kClaiming,     // waits until the directory grants the nexus
+    kRefusing,     // delays a failing answer (login_throttle.h)
+    kFullFeature,  // has a session
+    kEnding,       // the transport is closed, or closes; the session aborts its commands
+    kOver,         // everything is released
+  };
+  // How the transport closes.
+  enum class Close : uint8_t {
+    kAlreadyClosed,
+    kDiscard,  // drops queued output
+    kFlush,    // sends queued output first
+  };
 
+  void enter(State to);
+  bool ending() const { return state_ >= State::kEnding; }
   void on_event(pdu::Framer::Event event);
   void on_login_pdu();
   void send_login_answer();
   void login_succeeded();
-  void login_failed(LoginStatus status, const std::string& reason);
-  // Why the initiator of `p` may not use its target. kSuccess: it may; *access has its rights.
-  struct Barred {
-    LoginStatus status = LoginStatus::kSuccess;
-    const char* why = "";
-  };
-  Barred barred(const Parameters& p, lun::HostAccess* access) const;
-  bool from_fenced() const;
-  // Whether the forwarding gateway is a peer with this incarnation.
-  bool from_peer() const;
+  void login_failed();
+  void refuse_login(LoginStatus status, const char* reason);
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
-  void refuse_login(LoginStatus status, const char* reason);
-  // --- connection_access.cc
-  LoginPeer peer_of(std::string_view initiator) const;
-  bool may_try(std::string_view initiator);
-  Nanos hold_refusal(LoginStatus status);
-  void note_success(const Parameters& p);
   void ask_to_leave(std::string_view why);
-  void count_login(size_t slot);
-  void begin_end(bool lost);
+  void end(bool lost, Close how);
   void drained();
-  SessionKey key() const;
 
   Shard& shard_;
   Transport& transport_;
   const uint64_t id_;
   const Ends ends_;
   State state_ = State::kLogin;
-  bool transport_closed_ = false;  // the carrier closed it, or was asked to
-  bool claimed_ = false;           // the directory knows this connection by key_
-  bool login_counted_ = false;
-  SessionKey key_;
+  std::optional<SessionKey> claim_;  // the nexus by which the directory knows this connection
   pdu::Framer framer_;
   Outbox out_;
-  PduWriter writer_;
-  std::unique_ptr<Login> login_;
-  LoginAnswer answer_;  // the last one, stored while the nexus is claimed
-  uint32_t login_stat_sn_ = 0;
-  uint32_t login_cmd_sn_ = 0;
-  uint16_t cid_ = 0;
-  Origin origin_;  // of a forwarding session
+  LoginAdmission admission_;
+  SessionAccess access_;
+  std::unique_ptr<LoginExchange> login_;  // null once the session is open
   std::unique_ptr<Session> session_;
-  std::weak_ptr<lun::Target> target_;  // of the session
-  bool response_evaluated_ = true;     // whether a CHAP response was evaluated
-  Nanos answer_at_ = 0;                // when the failing answer is sent
-  Nanos leave_by_ = 0;                 // deadline of a requested logout; 0: none
+  Nanos answer_at_ = 0;  // in kRefusing: when the answer is sent
+  Nanos leave_by_ = 0;   // deadline of a requested logout; 0: none
   uint16_t tsih_ = 0;
   Nanos opened_;
   Nanos last_heard_;
