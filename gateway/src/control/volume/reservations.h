@@ -24,7 +24,7 @@
 #include <string>
 
 #include "control/volume/strand_executor.h"
-#include "control/volume/volume.h"
+#include "control/volume/volume_services.h"
 #include "control/wire.h"
 #include "unit/reservations/reservation_contract.h"
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "control/volume/volume.h"
+#include "control/volume/logical_unit_control.h"
 #include "unit/unit.h"
 
 namespace sluice::control {

@@ -1,6 +1,8 @@
 #include "control/volume/volume.h"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -14,176 +16,124 @@ Volume::Volume(std::string uid, uint16_t self, std::unique_ptr<LogicalUnitContro
       self_(self),
       unit_(std::move(unit)),
       services_(services),
-      wake_(std::move(wake)) {}
+      inbox_(std::make_shared<VolumeInbox>(std::move(wake))),
+      report_(services),
+      lifecycle_(uid_),
+      lock_(uid_) {}
 
 // --- called from outside
 
-template <class Change>
-void Volume::mail(Change change) {
-  {
-    const std::lock_guard lock(mutex_);
-    change(mail_);
-  }
-  wake_();
-}
-
-template <class Change>
-void Volume::mail_to(const std::weak_ptr<Volume>& volume, Change change) {
-  if (const std::shared_ptr<Volume> there = volume.lock()) there->mail(std::move(change));
-}
-
-std::function<void()> Volume::waker() {
-  return [me = weak_from_this()] { mail_to(me, [](Mail&) {}); };
-}
-
-Result<void> Volume::order(const wire::DesiredVolume& volume) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (volume.order() < newest_order_ || volume.epoch() < newest_epoch_) {
-      return Error{"order " + std::to_string(volume.order()) + " of epoch " +
-                   std::to_string(volume.epoch()) + " is older than what is known here: order " +
-                   std::to_string(newest_order_) + ", epoch " + std::to_string(newest_epoch_)};
-    }
-    newest_order_ = volume.order();
-    newest_epoch_ = volume.epoch();
-  }
-  mail([&](Mail& m) { m.order = volume; });
-  return {};
-}
-
-void Volume::remove(std::function<void()> on_removed) {
-  mail([&](Mail& m) { m.on_removed = std::move(on_removed); });
-}
-
-void Volume::saw_epoch(uint64_t epoch) {
-  mail([&](Mail&) { newest_epoch_ = std::max(newest_epoch_, epoch); });
-}
-
 HolderAnswer Volume::asked(uint64_t order) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!holds_) return {Yield::kNotHeld, 0};
-    if (order < acting_on_) return {Yield::kRefused, acting_on_};
-  }
-  mail([&](Mail& m) { m.yield_to = std::max(m.yield_to.value_or(0), order); });
-  return {Yield::kYielding, 0};
+  if (!lifecycle_.holds_lock()) return {Yield::kNotHeld, 0};
+  return inbox_->asked(order);
 }
 
-bool Volume::medium_changed() const {
-  const std::optional<wire::VolumeObserved> reported = observed();
-  if (!reported || reported->state() != wire::VOLUME_STATE_SERVING) return false;
-  return unit_->medium_health() != lun::MediumHealth{.ready = !reported->medium_not_ready(),
-                                                     .problem = reported->medium_problem()};
-}
+bool Volume::medium_changed() const { return report_.differs_from(unit_->medium_health()); }
 
 void Volume::review_medium() {
-  if (medium_changed()) wake_();
-}
-
-std::optional<wire::VolumeObserved> Volume::observed() const {
-  const std::lock_guard lock(mutex_);
-  return observed_;
-}
-
-std::string Volume::problem() const {
-  const std::lock_guard lock(mutex_);
-  return problem_;
+  if (medium_changed()) inbox_->wake();
 }
 
 // --- step()
 
 Nanos Volume::step(Nanos now) {
-  Mail news;
-  {
-    const std::lock_guard lock(mutex_);
-    std::swap(news, mail_);
-  }
-  take(std::move(news));
-  if (phase_ == Phase::kServing) return step_serving();
-  if (phase_ == Phase::kClosing) return step_closing(now);
-  if (phase_ != Phase::kIdle) return kNever;  // until the unit is released
-  return step_idle(now);
+  take(inbox_->take());
+  const Nanos next = step_state(now);
+  assert_invariants();
+  return next;
 }
 
-void Volume::take(Mail news) {
-  if (news.order) {
-    if (ordered_ && news.order->epoch() != order_.epoch()) {
-      loading_ = false;
-      loaded_.reset();
-      claim_.reset();
-    }
-    if (!ordered_ || news.order->order() != order_.order()) waits_since_ = 0;
-    order_ = std::move(*news.order);
-    if (mutation_disables(Guard::kOneOwner) && order_.role() == wire::VOLUME_ROLE_FORWARDER) {
-      order_.set_role(wire::VOLUME_ROLE_OWNER);
-    }
-    ordered_ = true;
-    const std::lock_guard lock(mutex_);
-    acting_on_ = order_.order();
+void Volume::take(VolumeInbox::Mail mail) {
+  if (mail.order) take_order(std::move(*mail.order));
+  if (mail.on_removed) on_removed_ = std::move(mail.on_removed);
+  if (mail.yield_to) yielded_to_ = std::max(yielded_to_.value_or(0), *mail.yield_to);
+  if (mail.loaded && locked_ && mail.loaded_epoch == order_->epoch()) {
+    locked_->loaded(std::move(*mail.loaded));
   }
-  if (news.on_removed) on_removed_ = std::move(news.on_removed);
-  if (news.yield_to) yielded_to_ = std::max(yielded_to_.value_or(0), *news.yield_to);
-  if (news.loaded && loading_ && news.loaded_epoch == order_.epoch()) {
-    loading_ = false;
-    loaded_ = std::move(news.loaded);
-  }
-  if (news.released && phase_ == Phase::kReleasing) {
+  if (mail.released && state() == State::kReleasing) {
     // Without the flush, hosts may lose acknowledged writes: their nexuses were dropped.
-    *news.released ? ended(wire::VOLUME_STATE_RELEASED, {})
+    *mail.released ? ended(wire::VOLUME_STATE_RELEASED, {})
                    : ended(wire::VOLUME_STATE_FENCED, "its last flush failed");
   }
-  if (news.fenced && phase_ == Phase::kFencing) {
+  if (mail.fenced && state() == State::kFencing) {
     ended(wire::VOLUME_STATE_FENCED, fence_reason_);
   }
 }
 
-Nanos Volume::step_serving() {
-  uint64_t newest_epoch = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    newest_epoch = newest_epoch_;
+void Volume::take_order(wire::DesiredVolume order) {
+  if (locked_ && order.epoch() != order_->epoch()) locked_->restart();
+  if (!order_ || order.order() != order_->order()) lock_.reset();
+  order_ = std::move(order);
+  if (mutation_disables(Guard::kOneOwner) && order_->role() == wire::VOLUME_ROLE_FORWARDER) {
+    order_->set_role(wire::VOLUME_ROLE_OWNER);
   }
-  if (mutation_disables(Guard::kFence) && order_.role() != wire::VOLUME_ROLE_OWNER) {
+  inbox_->acts_on(order_->order());
+}
+
+Nanos Volume::step_state(Nanos now) {
+  switch (state()) {
+    case State::kServing:
+      return step_serving();
+    case State::kReleasing:
+    case State::kFencing:
+      return kNever;  // until the unit's backend is closed
+    case State::kClosing:
+      return step_closing(now);
+    case State::kRemoved:
+      return kNever;
+    default:
+      return follow_order(now);
+  }
+}
+
+void Volume::assert_invariants() const {
+  assert(locked_.has_value() == lifecycle_.is_opening());
+  assert(!lifecycle_.holds_lock() || storage_);
+  assert(!lifecycle_.is_at_rest() || !storage_);
+  assert(!locked_ || locked_->is_claiming() == (state() == State::kClaiming));
+  assert(!locked_ || !locked_->has_answer() || state() == State::kLoading);
+  assert(!ending_ || state() == State::kClosing);
+}
+
+Nanos Volume::step_serving() {
+  if (mutation_disables(Guard::kFence) && order_->role() != wire::VOLUME_ROLE_OWNER) {
     report(wire::VOLUME_STATE_RELEASED, serving_epoch_, "a safety mutation goes on");
-  } else if (newest_epoch > serving_epoch_) {
+  } else if (inbox_->newest_epoch() > serving_epoch_) {
     begin_fence("a newer epoch was seen");
   } else if (std::string lost = storage_->lost();
              !lost.empty() && !mutation_disables(Guard::kFence)) {
     begin_fence(lost);
-  } else if (on_removed_ || (yielded_to_ && *yielded_to_ >= order_.order())) {
+  } else if (on_removed_ || yielded()) {
     begin_release();
-  } else if (order_.role() == wire::VOLUME_ROLE_RELEASING ||
-             order_.role() == wire::VOLUME_ROLE_FORWARDER) {
+  } else if (order_->role() == wire::VOLUME_ROLE_RELEASING ||
+             order_->role() == wire::VOLUME_ROLE_FORWARDER) {
     begin_release();
   } else {
     shape_served();
-    const std::optional<wire::VolumeObserved> reported = observed();
     // An order of a newer version is reported even if its content is the same.
-    if (!reported || reported->order() != order_.order() ||
-        reported->capacity_bytes() != capacity() || medium_changed()) {
+    if (!report_.answers(order_->order()) || report_.capacity() != capacity() || medium_changed()) {
       report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
     }
   }
   return kNever;
 }
 
-Nanos Volume::step_idle(Nanos now) {
+Nanos Volume::follow_order(Nanos now) {
   if (on_removed_) {
-    if (!release_lock()) return kNever;
-    std::exchange(on_removed_, nullptr)();
+    if (give_up(State::kRemoved)) std::exchange(on_removed_, nullptr)();
     return kNever;
   }
-  if (!ordered_) return kNever;
-  if (backend_ && yielded_to_ && *yielded_to_ >= order_.order() && !release_lock()) return kNever;
-  switch (order_.role()) {
+  if (!order_) return kNever;
+  if (locked_ && yielded() && !give_up(State::kYielded)) return kNever;
+  switch (order_->role()) {
     case wire::VOLUME_ROLE_ACQUIRING:
       return step_acquiring(now);
     case wire::VOLUME_ROLE_OWNER:
       return step_owner(now);
     case wire::VOLUME_ROLE_RELEASING:
       follow(lun::Standing::kTransitioning);
-      if (!release_lock()) return kNever;
-      if (order_.epoch() > closed_epoch_) {
+      if (!give_up(State::kEpochOver)) return kNever;
+      if (order_->epoch() > closed_epoch_) {
         close_epoch(wire::VOLUME_STATE_RELEASED, "it was not open");
       } else {
         report_closed();
@@ -191,58 +141,62 @@ Nanos Volume::step_idle(Nanos now) {
       return kNever;
     default:
       follow_owner();
-      note_problem(unit_->shape(order_, false));
-      release_lock();
+      report_.note_problem(unit_->shape(*order_, false));
+      give_up(State::kFollowing);
       return kNever;
   }
 }
 
+bool Volume::yielded() const { return yielded_to_ && *yielded_to_ >= order_->order(); }
+
 Nanos Volume::step_acquiring(Nanos now) {
   follow_owner();
-  note_problem(unit_->shape(order_, false));
-  const std::optional<wire::VolumeObserved> reported = observed();
-  if (!backend_) {
-    if (yielded_to_ && *yielded_to_ >= order_.order()) return kNever;  // until a newer order
-    std::string problem;
-    const Lock lock = try_lock(now, &problem);
-    if (lock == Lock::kPending) return kNever;
-    if (lock != Lock::kLocked) {
-      const bool final = lock == Lock::kFailed;
-      const bool late = now - waits_since_ >= 2 * limits::kHolderPatience;
-      if ((final || late) && std::exchange(failed_order_, order_.order()) != order_.order()) {
-        report(wire::VOLUME_STATE_FAILED, order_.epoch(), problem);
-      }
-      // A newer order checks the pool again: a filesystem may be mounted by then.
-      if (final) release_lock();
-      return final ? kNever : poll_;
-    }
-    report(wire::VOLUME_STATE_LOCKED, order_.epoch(), {});
-  } else if (!reported || reported->order() != order_.order()) {
-    report(wire::VOLUME_STATE_LOCKED, order_.epoch(), {});
+  report_.note_problem(unit_->shape(*order_, false));
+  if (yielded()) {
+    give_up(State::kYielded);
+    return kNever;
   }
+  if (locked_) {
+    if (!report_.answers(order_->order())) report(wire::VOLUME_STATE_LOCKED, order_->epoch(), {});
+    return kNever;
+  }
+  const LockAttempt::Tried tried = try_lock(now);
+  if (tried.outcome == LockAttempt::Outcome::kPending) return kNever;
+  if (tried.outcome == LockAttempt::Outcome::kLocked) {
+    report(wire::VOLUME_STATE_LOCKED, order_->epoch(), {});
+    return kNever;
+  }
+  const bool final = tried.outcome == LockAttempt::Outcome::kFailed;
+  const bool late = lock_.waited(now) >= 2 * limits::kHolderPatience;
+  if ((final || late) && std::exchange(failed_order_, order_->order()) != order_->order()) {
+    report(wire::VOLUME_STATE_FAILED, order_->epoch(), tried.problem);
+  }
+  if (!final) return lock_.poll();
+  // A newer order checks the pool again: a filesystem may be mounted by then.
+  give_up(State::kLockFailed);
   return kNever;
 }
 
 Nanos Volume::step_owner(Nanos now) {
-  if (order_.epoch() <= closed_epoch_) {
+  if (order_->epoch() <= closed_epoch_) {
     follow_owner();
-    if (release_lock()) report_closed();
+    if (give_up(State::kEpochOver)) report_closed();
     return kNever;
   }
-  if (yielded_to_ && *yielded_to_ >= order_.order()) {
+  if (yielded()) {
     follow_owner();
-    if (!release_lock()) return kNever;
+    if (!give_up(State::kEpochOver)) return kNever;
     close_epoch(wire::VOLUME_STATE_RELEASED, "its lock was asked for with a newer order");
     return kNever;
   }
-  if (!backend_) {
+  if (!locked_) {
     follow(lun::Standing::kTransitioning);
-    std::string problem;
-    const Lock lock = try_lock(now, &problem);
-    if (lock == Lock::kPending) return kNever;
-    if (lock == Lock::kWaiting && now - waits_since_ < limits::kLockGivesUp) return poll_;
-    if (lock != Lock::kLocked) {
-      fail(problem);
+    const LockAttempt::Tried tried = try_lock(now);
+    if (tried.outcome == LockAttempt::Outcome::kPending) return kNever;
+    const bool waits = tried.outcome == LockAttempt::Outcome::kWaiting;
+    if (waits && lock_.waited(now) < limits::kLockGivesUp) return lock_.poll();
+    if (tried.outcome != LockAttempt::Outcome::kLocked) {
+      fail(tried.problem);
       return kNever;
     }
   }
@@ -250,39 +204,71 @@ Nanos Volume::step_owner(Nanos now) {
     fail(lost);
     return kNever;
   }
-  if (claim_) return claim_and_serve();
-  if (loaded_) {
-    Loaded loaded = std::move(*loaded_);
-    loaded_.reset();
-    return serve_with(std::move(loaded));
+  return claim_and_serve();
+}
+
+// --- from the lock to serving
+
+LockAttempt::Tried Volume::try_lock(Nanos now) {
+  lifecycle_.enter(State::kLocking);
+  if (!storage_) {
+    Result<std::shared_ptr<VolumeStorage>> storage =
+        services_.storage_of(*order_, [inbox = std::weak_ptr(inbox_)] {
+          if (const auto there = inbox.lock()) there->wake();
+        });
+    if (!storage) return {.problem = storage.error()};
+    storage_ = std::move(storage).value();
   }
-  if (!std::exchange(loading_, true)) {
-    // In this epoch only an earlier process of this gateway can have sent a commit.
-    const uint64_t epoch = order_.epoch();
-    services_.load(*record_, epoch, record_->epoch >= epoch,
-                   [me = weak_from_this(), epoch](Loaded loaded) {
-                     mail_to(me, [&](Mail& m) {
-                       m.loaded = std::move(loaded);
-                       m.loaded_epoch = epoch;
-                     });
-                   });
+  LockAttempt::Tried tried = lock_.attempt(*storage_, *order_, now);
+  if (tried.outcome == LockAttempt::Outcome::kLocked) {
+    locked_.emplace(
+        HeldLock::Setup{
+            .volume = uid_, .lifecycle = lifecycle_, .services = services_, .inbox = inbox_},
+        std::move(tried.backend), std::move(tried.record));
   }
+  return tried;
+}
+
+Nanos Volume::claim_and_serve() {
+  HeldLock::Claimed claimed = locked_->claim(*order_, *storage_);
+  switch (claimed.outcome) {
+    case HeldLock::Outcome::kPending:
+      return kNever;
+    case HeldLock::Outcome::kRetry:
+      return limits::kLoadAgain;
+    case HeldLock::Outcome::kFailed:
+      fail(claimed.problem);
+      return kNever;
+    case HeldLock::Outcome::kClaimed:
+      break;
+  }
+  locked_.reset();
+  lun::ReservationState reservations = claimed.record.reservations;
+  services_.open_commits(std::move(claimed.record), storage_);
+  lifecycle_.enter(State::kServing);
+  serving_epoch_ = order_->epoch();
+  role_ = lun::Role{lun::Standing::kOwner, serving_epoch_, self_};
+  unit_->serve(std::move(claimed.backend), std::move(reservations), serving_epoch_);
+  shape_served();
+  report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
   return kNever;
 }
 
-// --- opening and closing
+// --- closing
 
 void Volume::begin_release() {
-  phase_ = Phase::kReleasing;
-  unit_->release([me = weak_from_this()](bool flushed) {
-    mail_to(me, [&](Mail& m) { m.released = flushed; });
+  lifecycle_.enter(State::kReleasing);
+  unit_->release([inbox = std::weak_ptr(inbox_)](bool flushed) {
+    if (const auto there = inbox.lock()) there->released(flushed);
   });
 }
 
 void Volume::begin_fence(const std::string& why) {
-  phase_ = Phase::kFencing;
+  lifecycle_.enter(State::kFencing);
   fence_reason_ = why;
-  unit_->fence([me = weak_from_this()] { mail_to(me, [](Mail& m) { m.fenced = true; }); });
+  unit_->fence([inbox = std::weak_ptr(inbox_)] {
+    if (const auto there = inbox.lock()) there->fenced();
+  });
 }
 
 void Volume::ended(wire::VolumeState state, const std::string& why) {
@@ -291,7 +277,7 @@ void Volume::ended(wire::VolumeState state, const std::string& why) {
   unlock();
   closed_epoch_ = serving_epoch_;
   ending_ = Ending{state, serving_epoch_, why};
-  phase_ = Phase::kClosing;
+  lifecycle_.enter(State::kClosing);
 }
 
 // The unit's backend, or one that was opened but not served, is closed. Waits until the storage is
@@ -299,18 +285,35 @@ void Volume::ended(wire::VolumeState state, const std::string& why) {
 Nanos Volume::step_closing(Nanos now) {
   if (storage_ && !storage_->is_closed()) return kNever;
   storage_.reset();
-  phase_ = Phase::kIdle;
   if (ending_) report(ending_->state, ending_->epoch, ending_->why);
   ending_.reset();
-  return step_idle(now);
+  return follow_order(now);
+}
+
+void Volume::unlock() {
+  locked_.reset();
+  if (storage_) storage_->begin_close();
+  lock_.reset();
+  report_.withdraw_lock();
+}
+
+bool Volume::give_up(State rest) {
+  unlock();
+  if (storage_ && !storage_->is_closed()) {
+    lifecycle_.enter(State::kClosing);
+    return false;
+  }
+  storage_.reset();
+  lifecycle_.enter(rest);
+  return true;
 }
 
 void Volume::fail(const std::string& why) {
   log::error("volume can't be served",
-             {{"volume", uid_}, {"epoch", order_.epoch()}, {"reason", why}});
-  follow(order_.transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
-  closed_epoch_ = order_.epoch();
-  if (release_lock()) {
+             {{"volume", uid_}, {"epoch", order_->epoch()}, {"reason", why}});
+  follow(order_->transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
+  closed_epoch_ = order_->epoch();
+  if (give_up(State::kEpochOver)) {
     report(wire::VOLUME_STATE_FAILED, closed_epoch_, why);
   } else {
     ending_ = Ending{wire::VOLUME_STATE_FAILED, closed_epoch_, why};
@@ -318,14 +321,14 @@ void Volume::fail(const std::string& why) {
 }
 
 void Volume::close_epoch(wire::VolumeState state, const std::string& why) {
-  closed_epoch_ = order_.epoch();
-  report(state, order_.epoch(), why);
+  closed_epoch_ = order_->epoch();
+  report(state, order_->epoch(), why);
 }
 
 // Repeats the report: the role was ordered again in an epoch that is over for this gateway.
 void Volume::report_closed() {
   const std::optional<wire::VolumeObserved> reported = observed();
-  if (reported && reported->order() == order_.order()) return;
+  if (reported && reported->order() == order_->order()) return;
   const bool again = reported && reported->epoch() == closed_epoch_;
   report(again ? reported->state() : wire::VOLUME_STATE_RELEASED, closed_epoch_,
          reported ? reported->reason() : std::string());
@@ -334,39 +337,30 @@ void Volume::report_closed() {
 // A growth that takes long delays neither other changes nor their reports.
 void Volume::shape_served() {
   const Result<VolumeStorage::Growth> grown =
-      storage_->grow(static_cast<uint64_t>(order_.size_bytes()));
+      storage_->grow(static_cast<uint64_t>(order_->size_bytes()));
   growing_ = grown && grown.value() == VolumeStorage::Growth::kPending;
-  if (grown && !growing_) return note_problem(unit_->shape(order_, true));
-  wire::DesiredVolume rest = order_;
+  if (grown && !growing_) return report_.note_problem(unit_->shape(*order_, true));
+  wire::DesiredVolume rest = *order_;
   rest.clear_size_bytes();
   const Result<void> shaped = unit_->shape(rest, true);
-  note_problem(grown ? shaped : Result<void>(Error{grown.error()}));
+  report_.note_problem(grown ? shaped : Result<void>(Error{grown.error()}));
 }
 
-int64_t Volume::capacity() const {
-  if (!growing_) return order_.size_bytes();
-  const std::lock_guard lock(mutex_);
-  return observed_ ? observed_->capacity_bytes() : 0;
-}
-
-void Volume::note_problem(const Result<void>& done) {
-  const std::lock_guard lock(mutex_);
-  problem_ = done ? std::string() : done.error();
-}
+int64_t Volume::capacity() const { return growing_ ? report_.capacity() : order_->size_bytes(); }
 
 void Volume::follow(lun::Standing standing) {
   const uint16_t owner =
-      standing == lun::Standing::kForwarder ? static_cast<uint16_t>(order_.owner()) : uint16_t{0};
-  const lun::Role role{standing, order_.epoch(), owner};
+      standing == lun::Standing::kForwarder ? static_cast<uint16_t>(order_->owner()) : uint16_t{0};
+  const lun::Role role{standing, order_->epoch(), owner};
   if (role_ == role) return;
   role_ = role;
   unit_->follow(role);
 }
 
 void Volume::follow_owner() {
-  if (order_.owner() != 0 && order_.owner() != self_) return follow(lun::Standing::kForwarder);
-  follow(order_.transitioning() || order_.owner() == self_ ? lun::Standing::kTransitioning
-                                                           : lun::Standing::kUnavailable);
+  if (order_->owner() != 0 && order_->owner() != self_) return follow(lun::Standing::kForwarder);
+  follow(order_->transitioning() || order_->owner() == self_ ? lun::Standing::kTransitioning
+                                                             : lun::Standing::kUnavailable);
 }
 
 void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& why) {
@@ -375,7 +369,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
   observed.set_epoch(epoch);
   observed.set_state(state);
   observed.set_reason(why);
-  observed.set_order(order_.order());
+  observed.set_order(order_->order());
   observed.set_capacity_bytes(capacity());
   if (storage_) observed.set_allocated_bytes(storage_->allocated_bytes());
   if (state == wire::VOLUME_STATE_SERVING) {
@@ -383,11 +377,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
     observed.set_medium_not_ready(!medium.ready);
     observed.set_medium_problem(medium.problem);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    observed_ = observed;
-  }
-  services_.report(observed);
+  report_.send(observed);
 }
 
 }  // namespace sluice::control
