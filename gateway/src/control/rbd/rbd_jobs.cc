@@ -27,8 +27,13 @@ constexpr std::string_view kForCopy = "for-";
 class Work {
  public:
   // `objects` uses a second handle of the pool, for records only.
-  Work(std::shared_ptr<RbdPool> pool, std::shared_ptr<rbd::Pool> by, ImageObjects objects)
-      : pool_(std::move(pool)), by_(std::move(by)), objects_(std::move(objects)), images_(by_) {}
+  Work(std::shared_ptr<PoolClient> pool, std::shared_ptr<OpenImages> open,
+       std::shared_ptr<rbd::Pool> by, ImageObjects objects)
+      : pool_(std::move(pool)),
+        open_(std::move(open)),
+        by_(std::move(by)),
+        objects_(std::move(objects)),
+        images_(by_) {}
 
   Result<void> create(const wire::CreateImage& job) {
     const auto size = static_cast<uint64_t>(job.size_bytes());
@@ -44,8 +49,8 @@ class Work {
   }
 
   Result<void> remove(const wire::DeleteImage& job) {
-    if (pool_->served(job.location())) return served_here(job.location());
-    const RbdPool::Use use(pool_, job.location());
+    if (open_->served(job.location())) return served_here(job.location());
+    const OpenImages::Use use(open_, job.location());
     // Another image of this name is not the volume's, so it stays. remove() reports an absent one.
     if (const auto present = images_.identity(job.location())) {
       const auto same = verify_image_id(objects_, job.location(), present.value());
@@ -106,7 +111,7 @@ class Work {
   // and the served image may have to close. Ceph passes the work to the lock's owner.
   Result<void> flatten(const wire::FlattenImage& job,
                        const std::function<void(uint32_t)>& progress) {
-    const RbdPool::Use use(pool_, job.location());
+    const OpenImages::Use use(open_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
     Result<void> verified = verify(job.location(), **image);
@@ -126,8 +131,8 @@ class Work {
 
   Result<void> roll_back(const wire::RollBackImage& job,
                          const std::function<void(uint32_t)>& progress) {
-    if (pool_->served(job.location())) return served_here(job.location());
-    const RbdPool::Use use(pool_, job.location());
+    if (open_->served(job.location())) return served_here(job.location());
+    const OpenImages::Use use(open_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
     const Result<rbd::ImageIdentity> present = (*image)->identity();
@@ -147,8 +152,8 @@ class Work {
   }
 
   JobOutcome adopt(const wire::AdoptImage& job) {
-    if (pool_->served(job.image())) return {.problem = served_here(job.image()).message};
-    const RbdPool::Use use(pool_, job.image());
+    if (open_->served(job.image())) return {.problem = served_here(job.image()).message};
+    const OpenImages::Use use(open_, job.image());
     const Result<uint64_t> size = images_.adopt_as(job.image(), job.location());
     if (!size) return {.problem = size.error()};
     const Result<void> recorded = record(job.location());
@@ -228,8 +233,8 @@ class Work {
 
   Result<void> with_image(const std::string& location,
                           const std::function<Result<void>(Image&)>& work) {
-    if (const auto served = pool_->served(location)) return served->use(work);
-    const RbdPool::Use use(pool_, location);
+    if (const auto served = open_->served(location)) return served->use(work);
+    const OpenImages::Use use(open_, location);
     auto image = open(location);
     if (!image) return Error{image.error()};
     return work(**image);
@@ -247,14 +252,15 @@ class Work {
     });
   }
 
-  const std::shared_ptr<RbdPool> pool_;
+  const std::shared_ptr<PoolClient> pool_;
+  const std::shared_ptr<OpenImages> open_;
   const std::shared_ptr<rbd::Pool> by_;
   const ImageObjects objects_;
   Images images_;
 };
 
 // Uses any client: fencing opens no image, and a takeover must not wait until a client is recorded.
-Result<void> fence(RbdPool& pool, const wire::FenceClients& job) {
+Result<void> fence(const PoolClient& pool, const wire::FenceClients& job) {
   if (mutation_disables(Guard::kBlocklist) || mutation_disables(Guard::kRbdLockMode)) return {};
   auto by = pool.connected();
   if (!by) return Error{by.error()};
@@ -280,7 +286,8 @@ JobOutcome outcome(const Result<void>& done) {
 
 }  // namespace
 
-JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& job,
+JobOutcome run_rbd_job(const std::shared_ptr<PoolClient>& pool,
+                       const std::shared_ptr<OpenImages>& images, const wire::Job& job,
                        const std::function<void(uint32_t permille)>& progress) {
   if (job.has_fence_clients()) return outcome(fence(*pool, job.fence_clients()));
   std::string problem;
@@ -290,7 +297,7 @@ JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& jo
     if (problem.empty()) problem = "its client of Ceph is not recorded by the control plane yet";
     return {.problem = pool->name() + ": " + problem};
   }
-  const Result<RbdPool::Storage> storage = pool->identify(by->client());
+  const Result<PoolClient::Storage> storage = pool->identify(by->client());
   if (!storage) return {.problem = storage.error()};
   if (const std::string& doubt = storage.value().identified.doubt; !doubt.empty()) {
     return {.problem =
@@ -298,7 +305,7 @@ JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& jo
   }
   auto objects = by->client().again(*storage.value().pool);
   if (!objects) return {.problem = objects.error()};
-  Work work(pool, storage.value().pool, {objects.value(), storage.value().adoptions()});
+  Work work(pool, images, storage.value().pool, {objects.value(), storage.value().adoptions()});
   switch (job.action_case()) {
     case wire::Job::kCreate:
       return outcome(work.create(job.create()));

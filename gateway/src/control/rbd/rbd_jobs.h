@@ -8,11 +8,14 @@
 #include <functional>
 #include <memory>
 
-#include "control_rbd/rbd_pool.h"
+#include "control/volume/storage_pool.h"
+#include "control_rbd/open_images.h"
+#include "control_rbd/pool_client.h"
 
 namespace sluice::control {
 
-JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& job,
+JobOutcome run_rbd_job(const std::shared_ptr<PoolClient>& pool,
+                       const std::shared_ptr<OpenImages>& images, const wire::Job& job,
                        const std::function<void(uint32_t permille)>& progress);
 
 }  // namespace sluice::control

@@ -15,14 +15,15 @@ constexpr const char* kTooMuch = "too much waits for Ceph already; try again";
 
 }  // namespace
 
-RbdStorage::RbdStorage(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
-                       std::function<void()> wake)
-    : pool_(std::move(pool)),
+RbdStorage::RbdStorage(std::shared_ptr<PoolClient> client, std::shared_ptr<OpenImages> images,
+                       const wire::DesiredVolume& volume, std::function<void()> wake)
+    : pool_client_(std::move(client)),
+      images_(std::move(images)),
       volume_(volume.uid()),
       location_(volume.location()),
       wake_(std::move(wake)) {}
 
-void RbdStorage::wake() { pool_->callbacks().run(wake_); }
+void RbdStorage::wake() { pool_client_->callbacks().run(wake_); }
 
 // --- opening
 
@@ -40,7 +41,7 @@ VolumeStorage::Opened RbdStorage::open(const wire::DesiredVolume& volume) {
   opened_.reset();
   std::string problem;
   Nanos since = 0;
-  std::shared_ptr<rbd::Pool> pool = pool_->recorded(&problem, &since);
+  std::shared_ptr<rbd::Pool> pool = pool_client_->recorded(&problem, &since);
   if (!pool) {
     // Without a stream nothing is recorded: that is waited for. A cluster that can't be reached
     // from here is another gateway's to serve.
@@ -52,7 +53,8 @@ VolumeStorage::Opened RbdStorage::open(const wire::DesiredVolume& volume) {
     return {.pending = true};
   }
   opening_ = rbd::Workers::instance().post(
-      pool_->group(), [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
+      pool_client_->group(),
+      [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
   if (!opening_) return {.problem = kTooMuch};
   return {.pending = true};
 }
@@ -81,16 +83,16 @@ Result<void> RbdStorage::open_image(const std::shared_ptr<rbd::Pool>& pool,
                                     const wire::DesiredVolume& volume) {
   backend::Spec spec;
   spec.kind = "rbd";
-  spec.path = pool_->name() + '/' + location_;
+  spec.path = pool_client_->name() + '/' + location_;
   spec.size = static_cast<uint64_t>(volume.size_bytes());
   spec.block_size = static_cast<uint32_t>(volume.block_size());
   spec.reopen_after_fence = false;
   rbd::ServedImage::Given given;
-  const Result<RbdPool::Storage> storage = pool_->identify(pool->client());
+  const Result<PoolClient::Storage> storage = pool_client_->identify(pool->client());
   if (!storage) return Error{storage.error()};
   if (storage.value().identified.foreign) return Error{storage.value().identified.doubt};
   given.pool = storage.value().pool;
-  given.group = pool_->group();
+  given.group = pool_client_->group();
   given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
   given.takeover.of_living = given.takeover.of_silent = limits::kImageHandover;
   given.takeover.signs = false;
@@ -195,7 +197,7 @@ void RbdStorage::begin_close() {
     }
     if (!opening_) opened_.reset();
   }
-  pool_->stop_uses(location_);  // those that begin later see that it is leaving
+  images_->stop_uses(location_);  // those that begin later see that it is leaving
 }
 
 bool RbdStorage::leaving() const {
@@ -204,7 +206,7 @@ bool RbdStorage::leaving() const {
 }
 
 bool RbdStorage::is_closed() const {
-  if (pool_->is_used(location_)) return false;
+  if (images_->is_used(location_)) return false;
   const std::lock_guard lock(mutex_);
   return is_closed_locked();
 }
@@ -231,7 +233,7 @@ Result<VolumeStorage::Growth> RbdStorage::grow(uint64_t bytes) {
     }
     self->wake();
   };
-  growing_ = rbd::Workers::instance().post(pool_->group(), work);
+  growing_ = rbd::Workers::instance().post(pool_client_->group(), work);
   if (!growing_) return Error{kTooMuch};
   return Growth::kPending;
 }
@@ -268,7 +270,7 @@ Result<VolumeStorage::Claim> RbdStorage::claim(const Record& record, Outlasts ou
 void RbdStorage::update(const Record& record, std::function<void(Result<void>)> done) {
   const bool posted = post_write([self = shared_from_this(), record, done](RecordObject& object) {
     Result<void> updated = object.update(record);
-    self->pool_->callbacks().run([&] { done(std::move(updated)); });
+    self->pool_client_->callbacks().run([&] { done(std::move(updated)); });
   });
   if (!posted) done(Error{kTooMuch});
 }
@@ -280,7 +282,7 @@ bool RbdStorage::post_write(std::function<void(RecordObject&)> write) {
   if (writing_) return true;
   // A volume that has its lock is served before the next one is opened.
   writing_ = rbd::Workers::instance().post_next(
-      pool_->group(), [self = shared_from_this()] { self->write_next(); });
+      pool_client_->group(), [self = shared_from_this()] { self->write_next(); });
   if (!writing_) writes_.pop_back();
   return writing_;
 }

@@ -9,16 +9,20 @@
 #include <optional>
 #include <string>
 
-#include "control_rbd/rbd_pool.h"
+#include "control/volume/volume_storage.h"
+#include "control_rbd/open_images.h"
+#include "control_rbd/pool_client.h"
 #include "control_rbd/record_object.h"
 #include "rbd/served_image.h"
 
 namespace sluice::control {
 
-class RbdStorage final : public VolumeStorage, public std::enable_shared_from_this<RbdStorage> {
+class RbdStorage final : public VolumeStorage,
+                         public ImageHolder,
+                         public std::enable_shared_from_this<RbdStorage> {
  public:
-  RbdStorage(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
-             std::function<void()> wake);
+  RbdStorage(std::shared_ptr<PoolClient> client, std::shared_ptr<OpenImages> images,
+             const wire::DesiredVolume& volume, std::function<void()> wake);
 
   // --- VolumeStorage
   Opened open(const wire::DesiredVolume& volume) override;
@@ -28,7 +32,7 @@ class RbdStorage final : public VolumeStorage, public std::enable_shared_from_th
   Result<Growth> grow(uint64_t bytes) override;
   HolderAnswer ask(const Record&, uint64_t) override { return {}; }
   Result<void> kill(const Record& record) override;
-  Holder self() const override { return pool_->self(); }
+  Holder self() const override { return pool_client_->self(); }
   int64_t allocated_bytes() const override { return 0; }
   // Another gateway may have owned the volume meanwhile.
   bool record_suffices() const override { return false; }
@@ -36,13 +40,11 @@ class RbdStorage final : public VolumeStorage, public std::enable_shared_from_th
   void begin_close() override;
   bool is_closed() const override;
 
-  // --- called by the pool
-  void wake();
-  // Null: not open.
-  std::shared_ptr<rbd::ServedImage> image() const;
-  bool leaving() const;  // begin_close() was called, and the image is not closed yet
-  // The pool's client is blocklisted.
-  void fence(const rbd::RadosClient& client);
+  // --- ImageHolder
+  void wake() override;
+  std::shared_ptr<rbd::ServedImage> image() const override;
+  bool leaving() const override;
+  void fence(const rbd::RadosClient& client) override;
 
  private:
   // The result of an opening.
@@ -60,7 +62,8 @@ class RbdStorage final : public VolumeStorage, public std::enable_shared_from_th
   bool post_write(std::function<void(RecordObject&)> write);
   void write_next();
 
-  const std::shared_ptr<RbdPool> pool_;
+  const std::shared_ptr<PoolClient> pool_client_;
+  const std::shared_ptr<OpenImages> images_;
   const std::string volume_;
   const std::string location_;
   const std::function<void()> wake_;

@@ -124,6 +124,7 @@ Nanos Volume::follow_order(Nanos now) {
     return kNever;
   }
   if (!order_) return kNever;
+  if (locked_ && yielded() && !give_up(State::kYielded)) return kNever;
   switch (order_->role()) {
     case wire::VOLUME_ROLE_ACQUIRING:
       return step_acquiring(now);

@@ -1,6 +1,8 @@
 #include "control/volume/volume_lifecycle.h"
 
+#include <random>
 #include <set>
+#include <utility>
 
 #include "control/volume/volume_fixture.h"
 
@@ -9,11 +11,19 @@ namespace {
 
 using State = VolumeLifecycle::State;
 
-// The test of a volume that visits every state.
 class VolumeLifecycleTest : public VolumeTest {
  protected:
   void step() { volume_->step(now_); }
   State state() const { return volume_->state(); }
+  void SetUpAgain() {
+    volume_.reset();
+    unit_ = {};
+    disk_ = {};
+    disk_.remote = true;
+    load_done_ = nullptr;
+    volume_ = std::make_shared<Volume>(kVolumeUid, kSelf, std::make_unique<FakeUnit>(unit_),
+                                       static_cast<VolumeServices&>(*this), [] {});
+  }
 };
 
 std::set<State> followers(State from) {
@@ -98,6 +108,63 @@ TEST_F(VolumeLifecycleTest, AFailedLoadAndANewerEpochLeadBackToTheLock) {
   EXPECT_EQ(state(), State::kClaiming);
   give(order(wire::VOLUME_ROLE_ACQUIRING, 6, 11));
   EXPECT_EQ(state(), State::kLocked);
+}
+
+// Orders, requests and answers in any sequence; step() asserts what must hold in each state.
+TEST_F(VolumeLifecycleTest, AnySequenceOfEventsKeepsTheInvariantsAndReachesEveryState) {
+  constexpr wire::VolumeRole kRoles[] = {wire::VOLUME_ROLE_ACQUIRING, wire::VOLUME_ROLE_OWNER,
+                                         wire::VOLUME_ROLE_RELEASING, wire::VOLUME_ROLE_FORWARDER};
+  std::set<State> reached;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto one_of = [&random](unsigned n) { return random() % n; };
+    SetUpAgain();
+    uint64_t epoch = 1, number = 1;
+    for (int i = 0; i < 60 && state() != State::kRemoved; ++i) {
+      switch (one_of(9)) {
+        case 0:
+        case 1:
+        case 2:
+          epoch += one_of(3) == 0 ? 1 : 0;
+          number += one_of(4) == 0 ? 0 : 1;
+          EXPECT_TRUE(volume_->order(order(kRoles[one_of(4)], epoch, number, 2 + one_of(2))).ok());
+          break;
+        case 3:
+          volume_->asked(number + one_of(3) - 1);
+          break;
+        case 4:
+          disk_.opening = one_of(2) == 0;
+          disk_.claiming = one_of(2) == 0;
+          disk_.closing = one_of(2) == 0;
+          break;
+        case 5:
+          disk_.broken = one_of(3) == 0;
+          disk_.lost = one_of(5) == 0 ? "blocklisted" : "";
+          break;
+        case 6:
+          if (load_done_) {
+            std::exchange(load_done_, nullptr)({static_cast<Loaded::What>(one_of(3)), {}, 1, ""});
+          }
+          break;
+        case 7:
+          if (!unit_.released && !unit_.fenced) break;
+          unit_.backend.reset();
+          if (unit_.released) std::exchange(unit_.released, nullptr)(one_of(4) != 0);
+          if (unit_.fenced) std::exchange(unit_.fenced, nullptr)();
+          break;
+        default:
+          if (one_of(20) == 0) volume_->remove([] {});
+      }
+      now_ += one_of(20) * kSecond;
+      step();
+      reached.insert(state());
+      EXPECT_EQ(state() == State::kServing, unit_.backend && !unit_.released && !unit_.fenced);
+    }
+  }
+  for (auto each = State::kNew; each <= State::kRemoved;
+       each = static_cast<State>(static_cast<uint8_t>(each) + 1)) {
+    EXPECT_TRUE(reached.contains(each)) << VolumeLifecycle::name_of(each);
+  }
 }
 
 TEST(VolumeLifecycle, OnlyAClaimLeadsToServingAndNothingFollowsTheRemoval) {
