@@ -5,6 +5,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "unit/reservations/reservation_store.h"
 
@@ -20,29 +21,21 @@ uint32_t checksum(std::string_view text) {
                       ~0u);
 }
 
-std::string hex(uint64_t value, int digits) {
-  std::string out(static_cast<size_t>(digits), '0');
-  for (int i = digits; i-- > 0; value >>= 4) {
-    out[static_cast<size_t>(i)] = "0123456789abcdef"[value & 15];
-  }
-  return out;
-}
-
 uint64_t isid_value(const std::array<uint8_t, 6>& isid) { return load_be48(isid.data()); }
 
 std::string format_ports(const NexusId& id) {
-  return hex(isid_value(id.isid), 12) + ' ' + std::to_string(id.target_portal_group) + ' ' +
+  return hex_number(isid_value(id.isid), 12) + ' ' + std::to_string(id.target_portal_group) + ' ' +
          std::to_string(id.relative_target_port);
 }
 
 std::string format_registration(const Registration& r) {
   if (!r.all_target_ports) {
-    return "registration " + hex(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
+    return "registration " + hex_number(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
            r.nexus.initiator_name + '\n';
   }
   std::string except;
   for (uint16_t port : r.except_ports) except += (except.empty() ? "" : ",") + std::to_string(port);
-  return "all-ports " + hex(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
+  return "all-ports " + hex_number(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
          (except.empty() ? "-" : except) + ' ' + r.nexus.initiator_name + '\n';
 }
 
@@ -165,7 +158,7 @@ std::string format_reservations(const std::string& unit_uuid, const ReservationS
     text += "holder " + format_ports(*state.holder) + ' ' + state.holder->initiator_name + '\n';
   }
   for (const Registration& r : state.registrations) text += format_registration(r);
-  return text + "crc32c " + hex(checksum(text), 8) + '\n';
+  return text + "crc32c " + hex_number(checksum(text), 8) + '\n';
 }
 
 Result<ReservationState> parse_reservations(std::string_view text, const std::string& unit_uuid,
@@ -173,7 +166,7 @@ Result<ReservationState> parse_reservations(std::string_view text, const std::st
   constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
   if (text.size() < kSealBytes) return broken(name, "it is cut short");
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
-  const std::string seal = "crc32c " + hex(checksum(body), 8) + '\n';
+  const std::string seal = "crc32c " + hex_number(checksum(body), 8) + '\n';
   if (text.substr(body.size()) != seal) return broken(name, "its checksum is wrong");
   ReservationState state;
   size_t number = 0;
