@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/descriptor.h"
+#include "base/file_descriptor.h"
 #include "base/socket_address.h"
 
 namespace sluice {
@@ -18,8 +18,7 @@ constexpr std::chrono::milliseconds kTryAgain{20};
 
 bool in_use(const SocketAddress& address) {
   const KernelAddress kernel = kernel_address(address);
-  const backend::FileDescriptor socket(
-      ::socket(kernel.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket(::socket(kernel.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return false;
   const int on = 1;
   // As the portal's own: connections of a predecessor that linger are no obstacle, a listener is.

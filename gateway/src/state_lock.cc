@@ -45,8 +45,7 @@ Result<void> lock_state_directory(const std::string& path, StateLock* lock) {
   std::filesystem::create_directories(path, failed);
   if (!failed) std::filesystem::permissions(path, std::filesystem::perms::owner_all, failed);
   if (failed) return unusable(failed.message());
-  lock->directory =
-      backend::FileDescriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  lock->directory = FileDescriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const int fd = lock->directory.get();
   if (fd < 0) return unusable(std::strerror(errno));
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};

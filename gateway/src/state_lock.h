@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "backend/descriptor.h"
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace sluice {
 
 struct StateLock {
-  backend::FileDescriptor directory;  // holds the lock until it is closed
-  bool in_use = false;                // with an error: another process holds the lock
+  FileDescriptor directory;  // holds the lock until it is closed
+  bool in_use = false;       // with an error: another process holds the lock
 };
 
 // Creates the directory (mode 0700) if necessary and locks it (flock(2)) without waiting. Error:

@@ -6,17 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/table.h"
+#include "base/hex.h"
 
 namespace sluice::admin {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string hexadecimal(const std::array<uint8_t, 6>& isid) {
-  std::string text;
-  for (const uint8_t byte : isid) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 double seconds(Nanos nanos) { return static_cast<double>(nanos) / kSecond; }
 
@@ -58,7 +53,7 @@ ordered_json to_json(const iscsi::SessionView& s) {
       {"initiator", p.initiator_name},
       {"initiator_alias", p.initiator_alias},
       {"target", p.target_name},
-      {"isid", hexadecimal(p.isid)},
+      {"isid", hex_text(p.isid)},
       {"tpgt", p.tpgt},
       {"cid", s.cid},
       {"initiator_address", s.initiator_address},

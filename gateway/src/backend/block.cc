@@ -154,13 +154,13 @@ Result<void> Block::resize(uint64_t new_size) {
   if (new_size != 0 && new_size < size_bytes()) {
     return fail(path(), "a LUN only grows, and this one has " + format_size(size_bytes()), "");
   }
-  if (is_cut_short()) {
+  if (medium().is_cut_short()) {
     return fail(
         path(),
         "the device shrank from " + format_size(size_bytes()) + " to " + format_size(usable),
         "restore its size and data, then restart the gateway");
   }
-  set_size(new_size != 0 ? new_size : usable);
+  medium().grow(new_size != 0 ? new_size : usable);
   return {};
 }
 
@@ -177,7 +177,7 @@ Result<void> Block::check() {
   }
   Result<uint64_t> device = usable_size();
   if (!device) return Error{device.error()};
-  if (is_cut_short()) {
+  if (medium().is_cut_short()) {
     return fail(path(),
                 "the device shrank below its " + format_size(size_bytes()) + " while in use",
                 "restore its size and data, then restart the gateway");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backend/atomic_write.h"
+#include "backend/failure.h"
 #include "backend/range.h"
 
 namespace sluice::backend {
@@ -29,9 +30,6 @@ constexpr int kRwfAtomic = RWF_ATOMIC;
 constexpr int kRwfAtomic = 0x40;
 #endif
 
-// A filesystem may refuse space although some is left, which it needs for metadata.
-constexpr uint64_t kScarce = uint64_t{16} << 20;  // bytes
-
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
 AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
@@ -45,15 +43,6 @@ AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) 
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
 Descriptor::Descriptor(const Spec& spec, Setup setup)
     : fd_(std::move(setup.fd)),
       info_(setup.info),
@@ -62,10 +51,18 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       base_(setup.base),
       atomic_segments_(setup.atomic_segments),
       buffered_(setup.buffered),
-      discard_(setup.discard),
-      is_device_(setup.is_device),
-      sentinel_(std::move(setup.sentinel)),
-      size_(setup.size),
+      medium_({.fd = fd_.get(),
+               .path = spec.path,
+               .base = setup.base,
+               .is_device = setup.is_device,
+               .read_only = setup.info.read_only,
+               .sentinel = std::move(setup.sentinel)},
+              setup.size),
+      eraser_({.fd = fd_.get(),
+               .base = setup.base,
+               .block_size = spec.block_size,
+               .discard = setup.discard},
+              &Descriptor::on_range_step),
       write_cache_(spec.write_cache) {}
 
 // Acknowledged data must not stay in the page cache only when the gateway ends: after an orderly
@@ -80,6 +77,7 @@ Descriptor::~Descriptor() {
 // another file.
 void Descriptor::close(std::function<void()> closed) {
   if (!closed_.exchange(true)) {
+    medium_.stop();
     flock(fd_.get(), LOCK_UN);
     const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
     // Without a free descriptor the file stays open until the destructor, but unlocked.
@@ -91,7 +89,7 @@ void Descriptor::close(std::function<void()> closed) {
 bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;
-  io.priv.seen = losses_.load(std::memory_order_acquire);
+  io.priv.seen = losses_.count();
   if (io.op == Op::kFlush || io.op == Op::kCheckFence) {
     io.result = 0;
     if (io.op == Op::kCheckFence) return true;
@@ -106,7 +104,7 @@ bool Descriptor::submit(Io& io, Aio& aio) {
   if (io.op != Op::kRead) {
     io.result = refuse_write(io);
     if (io.result != 0) return true;
-  } else if (cut_short_.load(std::memory_order_relaxed)) {
+  } else if (medium_.is_known_cut_short()) {
     io.result = -EIO;
     return true;
   }
@@ -118,7 +116,7 @@ bool Descriptor::submit(Io& io, Aio& aio) {
 // 0, or the errno of a write or range operation that must not begin.
 int64_t Descriptor::refuse_write(const Io& io) {
   if (info_.read_only) return -EROFS;
-  if (may_extend(io)) return -EIO;
+  if (medium_.may_extend(io.offset + io.length)) return -EIO;
   return is_atomic(io) ? refuse_atomic(io, info_.atomic_write_bytes) : 0;
 }
 
@@ -216,12 +214,6 @@ bool Descriptor::try_page_cache(Io& io) {
   return false;
 }
 
-int64_t Descriptor::contract_errno(int64_t result) {
-  if (result == -EDQUOT) return -ENOSPC;
-  // A block that the device can't read or write; filesystems report that as EIO.
-  return result == -ENODATA ? -EIO : result;
-}
-
 // Converts the kernel's result into the contract's: whole blocks, never 0.
 int64_t Descriptor::settle(const Io& io, int64_t result) const {
   if (result < 0) return contract_errno(result);
@@ -256,42 +248,9 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   io.done(io);
 }
 
-// Whether pages of the file, possibly of other requests, did not reach the medium. The kernel
-// passes on the device's error: EIO, but also ENODATA, ENOLINK, ETIMEDOUT and others.
-bool Descriptor::is_loss(const Io& io, int64_t result) const {
-  switch (-result) {
-    case EOPNOTSUPP:
-    case EINVAL:
-    case EFBIG:
-    case EFAULT:
-    case EAGAIN:
-    case EINTR:
-    case ECANCELED:  // refused or cancelled before any page was examined
-      return false;
-    case EDQUOT:
-    case ENOSPC:
-      // A write without space from the filesystem has no page. If there is enough space, or none
-      // was requested, the layer below had no space for a page (thin provisioning).
-      return io.aio.kind != AioOp::Kind::kWritev ||
-             (result == -ENOSPC && free_bytes() > io.length + kScarce);
-    default:
-      return result < 0;
-  }
-}
-
-// The kernel reports a writeback error once per open file (errseq_t), so the first request that
-// checks receives it, whichever page failed. So every request in flight fails. Data that was only
-// cached may be lost too, so the next flush also reports the loss
-// (gateway/decisions/local-media.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
-  if (!buffered_) return result;  // each request gets its own error
-  if (is_loss(io, result)) losses_.fetch_add(1, std::memory_order_acq_rel);
-  const uint64_t losses = losses_.load(std::memory_order_acquire);
-  bool lost = io.priv.seen != losses;
-  if (io.op == Op::kFlush) {
-    lost = flushed_at_.exchange(losses, std::memory_order_acq_rel) != losses || lost;
-  }
-  return lost && result >= 0 ? -EIO : result;
+  // Of direct I/O, each request gets its own error.
+  return buffered_ ? losses_.outcome(io, result) : result;
 }
 
 // Makes earlier writes durable, then completes io with `result`.
@@ -308,6 +267,36 @@ void Descriptor::on_synced(AioOp& op, int32_t result) {
   if (outcome < 0) io.result = contract_errno(outcome);
   self.judge(io);
   io.done(io);
+}
+
+// True: io is complete.
+bool Descriptor::range(Io& io) {
+  if (io.op == Op::kDiscard && info_.discard_granularity == 0) {
+    io.result = -EOPNOTSUPP;
+    return true;
+  }
+  return end_range(io, eraser_.begin(io));
+}
+
+// True: io is complete.
+bool Descriptor::end_range(Io& io, RangeEraser::Progress progress) {
+  if (progress == RangeEraser::Progress::kSubmitted) return false;
+  if (progress == RangeEraser::Progress::kFailed) return true;
+  if (must_be_durable(io)) return sync(io, 0);
+  io.result = 0;
+  return true;
+}
+
+void Descriptor::on_range_step(AioOp& op, int32_t result) {
+  Io& io = *static_cast<Io*>(op.context);
+  auto& self = static_cast<Descriptor&>(*io.priv.backend);
+  if (!self.end_range(io, self.eraser_.advance(io, result))) return;
+  self.judge(io);
+  io.done(io);
+}
+
+void Descriptor::judge(Io& io) {
+  if (medium_.fails(io.result)) io.result = -EIO;
 }
 
 Result<void> Descriptor::set_write_cache(bool on) {

@@ -245,7 +245,7 @@ Result<void> File::resize(uint64_t new_size) {
   }
   if (info().read_only) return fail(path(), "is read-only", "open it writable to grow it");
   // Growing would hide a truncation.
-  if (is_cut_short()) return cut_short_error();
+  if (medium().is_cut_short()) return cut_short_error();
   struct stat status;
   if (fstat(fd(), &status) != 0) return fail(path(), why(errno), "check the filesystem");
   // Never truncates: another process may already have grown the file.
@@ -254,10 +254,9 @@ Result<void> File::resize(uint64_t new_size) {
     return fail(path(), "can't grow to " + format_size(new_size) + ": " + why(errno),
                 errno == EFBIG ? "the filesystem's limit is lower: choose a smaller size" : "");
   }
-  if (sentinel() && !sentinel()->move(fd(), new_size)) {
+  if (!medium().grow(new_size)) {
     return fail(path(), "can't map its last page: " + why(errno), "");
   }
-  set_size(new_size);
   return {};
 }
 
@@ -269,7 +268,7 @@ Result<void> File::check() {
                 "its data goes when the gateway stops: copy it from /proc/" +
                     std::to_string(getpid()) + "/fd/" + std::to_string(fd()) + " first");
   }
-  return is_cut_short() ? cut_short_error() : Result<void>();
+  return medium().is_cut_short() ? cut_short_error() : Result<void>();
 }
 
 std::string File::misplaced() const {

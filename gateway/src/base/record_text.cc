@@ -1,10 +1,11 @@
 #include "base/record_text.h"
 
-#include <fmt/format.h>
 #include <isa-l/crc.h>
 
 #include <algorithm>
 #include <charconv>
+
+#include "base/hex.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +22,7 @@ std::string seal_of(std::string_view text) {
 std::string checksum_text(std::string_view text) {
   // ISA-L's prototype lacks a const; it only reads.
   auto* bytes = reinterpret_cast<unsigned char*>(const_cast<char*>(text.data()));
-  return fmt::format("{:08x}", ~crc32_iscsi(bytes, static_cast<int>(text.size()), ~0u));
+  return hex_number(~crc32_iscsi(bytes, static_cast<int>(text.size()), ~0u), 8);
 }
 
 std::string seal(std::string text) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/hex.h"
+
 namespace sluice::config {
 namespace {
 
@@ -12,14 +14,7 @@ namespace {
 constexpr Uuid kNamespace = {0x19, 0xf2, 0xdc, 0x2f, 0x43, 0x87, 0x47, 0x91,
                              0xbb, 0x85, 0x52, 0xbe, 0x50, 0x29, 0xd8, 0x65};
 
-constexpr std::string_view kHex = "0123456789abcdef";
-
 bool dash_at(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
-
-size_t hex_value(char c) {
-  const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
-  return kHex.find(lower);
-}
 
 }  // namespace
 
@@ -35,8 +30,8 @@ Result<Uuid> parse_uuid(std::string_view text) {
       if (text[i] != '-') return malformed;
       continue;
     }
-    const size_t value = hex_value(text[i]);
-    if (value == std::string_view::npos) return malformed;
+    const int value = hex_value(text[i]);
+    if (value < 0) return malformed;
     uint8_t& byte = uuid.at(digit / 2);
     byte = static_cast<uint8_t>(byte << 4 | value);
     ++digit;
@@ -45,15 +40,7 @@ Result<Uuid> parse_uuid(std::string_view text) {
   return uuid;
 }
 
-std::string format_uuid(const Uuid& uuid) {
-  std::string text;
-  for (const uint8_t byte : uuid) {
-    if (dash_at(text.size())) text += '-';
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
-}
+std::string format_uuid(const Uuid& uuid) { return uuid_text(uuid); }
 
 bool is_nil(const Uuid& uuid) {
   return std::all_of(uuid.begin(), uuid.end(), [](uint8_t byte) { return byte == 0; });

@@ -19,14 +19,14 @@ class Wakeup {
 
   // Before the reactor's thread runs. Error: no file descriptor is left.
   Result<void> open();
-  // Any thread. Takes no lock; a system call only if nobody woke the reactor before.
+  // Any thread. Takes no lock. Makes a system call only once until take().
   void wake();
 
   // --- the reactor's thread
   // The next wake() completes with CompletionKind::kWake; arm again then.
   void arm(SubmissionQueue& submissions);
-  // Whether somebody called wake() since the last take(). Call it before the lists are read that
-  // callers of wake() fill.
+  // Whether wake() was called since the last take(). Call it before the lists are read that callers
+  // of wake() fill.
   bool take();
 
  private:

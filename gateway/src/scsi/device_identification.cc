@@ -1,5 +1,6 @@
 #include "scsi/device_identification.h"
 
+#include "base/hex.h"
 #include "scsi/response_writer.h"
 
 namespace sluice::scsi {
@@ -39,9 +40,7 @@ void end_name(ResponseWriter& w, size_t start) {
 }
 
 void hex(ResponseWriter& w, uint8_t byte) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  w.u8(static_cast<uint8_t>(kDigits[byte >> 4]));
-  w.u8(static_cast<uint8_t>(kDigits[byte & 0xf]));
+  for (const char digit : hex_digits(byte)) w.u8(static_cast<uint8_t>(digit));
 }
 
 // NAA first: initiators that look at the first 255 bytes, or at the first designator only, find

@@ -1,5 +1,6 @@
 #include "scsi/transport_id.h"
 
+#include "base/hex.h"
 #include "base/limits.h"
 
 namespace sluice::scsi {
@@ -9,19 +10,12 @@ constexpr uint8_t kIscsi = 0x05;
 constexpr size_t kMinAdditional = 20;  // SPC-5 §7.6.4.6
 constexpr std::string_view kIsidSeparator = ",i,0x";
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // 1 to 12 hexadecimal digits, the last ones of the ISID.
 bool parse_isid(std::string_view digits, std::array<uint8_t, 6>* isid) {
   if (digits.empty() || digits.size() > 12) return false;
   uint64_t value = 0;
   for (const char c : digits) {
-    const int digit = hex_digit(c);
+    const int digit = hex_value(c);
     if (digit < 0) return false;
     value = value << 4 | static_cast<uint64_t>(digit);
   }
@@ -65,7 +59,6 @@ Outcome<TransportId> parse_transport_id(ByteView data, uint16_t offset, size_t* 
 
 void write_transport_id(std::string_view name, const std::array<uint8_t, 6>& isid,
                         ResponseWriter& writer) {
-  constexpr char kDigits[] = "0123456789abcdef";
   const size_t start = writer.full();
   writer.u8(0x40 | kIscsi);
   writer.u8(0);
@@ -73,8 +66,7 @@ void write_transport_id(std::string_view name, const std::array<uint8_t, 6>& isi
   writer.bytes(as_bytes(name));
   writer.bytes(as_bytes(kIsidSeparator));
   for (const uint8_t byte : isid) {
-    writer.u8(static_cast<uint8_t>(kDigits[byte >> 4]));
-    writer.u8(static_cast<uint8_t>(kDigits[byte & 0xf]));
+    for (const char digit : hex_digits(byte)) writer.u8(static_cast<uint8_t>(digit));
   }
   writer.u8(0);
   writer.align(4, start);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "unit/bandwidth.h"
 #include "unit/copy_limits.h"
@@ -77,16 +78,7 @@ Unit::~Unit() = default;
 
 bool Unit::read_only() const { return gate() & kWriteProtected; }
 
-std::string Unit::uuid_text() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < identity_.uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[identity_.uuid[i] >> 4];
-    text += kDigits[identity_.uuid[i] & 15];
-  }
-  return text;
-}
+std::string Unit::uuid_text() const { return sluice::uuid_text(identity_.uuid); }
 
 Result<void> Unit::resize(uint64_t bytes) {
   // A device may have grown by any number of bytes.

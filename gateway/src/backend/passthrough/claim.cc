@@ -14,7 +14,6 @@ namespace sluice::passthrough {
 namespace {
 
 using backend::fail;
-using backend::FileDescriptor;
 using backend::why;
 
 std::string remedy_of(int error) {

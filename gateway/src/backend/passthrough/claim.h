@@ -8,17 +8,17 @@
 #include <memory>
 #include <string>
 
-#include "backend/descriptor.h"
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace sluice::passthrough {
 
 struct Claim {
   // The character device. Shared with queries in progress, so that a close need not wait for them.
-  std::shared_ptr<backend::FileDescriptor> fd;
-  backend::FileDescriptor block;  // invalid for a SCSI device without a block driver
-  dev_t device = 0;               // of fd
-  std::string block_name;         // sda, nvme0n1; empty: none
+  std::shared_ptr<FileDescriptor> fd;
+  FileDescriptor block;    // invalid for a SCSI device without a block driver
+  dev_t device = 0;        // of fd
+  std::string block_name;  // sda, nvme0n1; empty: none
 
   void release();  // releases the locks immediately; descriptors close when they are no longer used
 };

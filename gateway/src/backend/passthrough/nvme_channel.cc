@@ -64,7 +64,7 @@ Result<void> NvmeChannel::set_up() {
   int error = -io_uring_queue_init_params(kDepth, &ring_, &params);
   if (error == 0) {
     ring_open_ = true;
-    event_ = backend::FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    event_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     error = event_.valid() ? -io_uring_register_eventfd(&ring_, event_.get()) : errno;
   }
   if (error == 0) return {};

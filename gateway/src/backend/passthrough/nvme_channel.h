@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "backend/descriptor.h"
+#include "base/file_descriptor.h"
 #include "passthrough/channel.h"
 #include "passthrough/nvme_commands.h"
 
@@ -49,7 +49,7 @@ class NvmeChannel final : public Channel {
   const NvmeShared& shared_;
   io_uring ring_{};
   bool ring_open_ = false;
-  backend::FileDescriptor event_;
+  FileDescriptor event_;
   std::vector<Request> requests_;
   Request* free_ = nullptr;
 };

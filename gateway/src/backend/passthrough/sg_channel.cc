@@ -19,7 +19,7 @@ using backend::Op;
 
 }  // namespace
 
-SgChannel::SgChannel(Aio& aio, SgShared& shared, backend::FileDescriptor fd)
+SgChannel::SgChannel(Aio& aio, SgShared& shared, FileDescriptor fd)
     : Channel(aio), shared_(shared), fd_(std::move(fd)), requests_(kDepth) {
   for (Request& request : requests_) {
     request.next = free_;
@@ -30,7 +30,7 @@ SgChannel::SgChannel(Aio& aio, SgShared& shared, backend::FileDescriptor fd)
 
 Result<std::unique_ptr<Channel>> SgChannel::open(Aio& aio, SgShared& shared) {
   const std::string same = "/proc/self/fd/" + std::to_string(shared.fd);
-  backend::FileDescriptor fd(::open(same.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor fd(::open(same.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return backend::fail("sg", "can't open once more: " + backend::why(errno), "");
   // While the first one is alive, its number is no other device's.
   sg_scsi_id id = {};

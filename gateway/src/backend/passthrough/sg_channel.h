@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "backend/descriptor.h"
+#include "base/file_descriptor.h"
 #include "passthrough/channel.h"
 #include "passthrough/sg_answer.h"
 #include "passthrough/sg_commands.h"
@@ -41,7 +41,7 @@ class SgChannel final : public Channel {
     Request* next = nullptr;
   };
 
-  SgChannel(Aio& aio, SgShared& shared, backend::FileDescriptor fd);
+  SgChannel(Aio& aio, SgShared& shared, FileDescriptor fd);
   Sent send(backend::Io& io) override;
   Collected collect() override;
   int poll_fd() const override { return fd_.get(); }
@@ -54,7 +54,7 @@ class SgChannel final : public Channel {
   bool must_be_durable(const backend::Io& io) const;
 
   SgShared& shared_;
-  const backend::FileDescriptor fd_;
+  const FileDescriptor fd_;
   std::vector<Request> requests_;
   Request* free_ = nullptr;
 };

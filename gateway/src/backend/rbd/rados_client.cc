@@ -3,11 +3,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <utility>
 
 #include "backend/failure.h"
+#include "base/boot_clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "rbd/ceph_error.h"
@@ -20,12 +20,6 @@ using backend::CephAccess;
 using backend::fail;
 
 constexpr Nanos kProofInterval = 500 * kMillisecond;
-
-Nanos boot_time() {
-  timespec t{};
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
 
 std::string user_of(const CephAccess& access) {
   return "client." + (access.user.empty() ? "admin" : access.user);
@@ -218,7 +212,7 @@ struct RadosClient::Question {
 };
 
 void RadosClient::prove(Pool& pool) {
-  const Nanos now = boot_time();
+  const Nanos now = boot_clock_now();
   if (now - state_->asked.load(std::memory_order_relaxed) < kProofInterval) return;
   if (state_->asking.exchange(true, std::memory_order_acq_rel)) return;
   state_->asked.store(now, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/record_text.h"
 #include "unit/reservations/reservation_store.h"
@@ -13,29 +14,21 @@ namespace {
 
 constexpr std::string_view kMagic = "sluice-reservations 1";
 
-std::string hex(uint64_t value, int digits) {
-  std::string out(static_cast<size_t>(digits), '0');
-  for (int i = digits; i-- > 0; value >>= 4) {
-    out[static_cast<size_t>(i)] = "0123456789abcdef"[value & 15];
-  }
-  return out;
-}
-
 uint64_t isid_value(const std::array<uint8_t, 6>& isid) { return load_be48(isid.data()); }
 
 std::string format_ports(const NexusId& id) {
-  return hex(isid_value(id.isid), 12) + ' ' + std::to_string(id.target_portal_group) + ' ' +
+  return hex_number(isid_value(id.isid), 12) + ' ' + std::to_string(id.target_portal_group) + ' ' +
          std::to_string(id.relative_target_port);
 }
 
 std::string format_registration(const Registration& r) {
   if (!r.all_target_ports) {
-    return "registration " + hex(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
+    return "registration " + hex_number(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
            r.nexus.initiator_name + '\n';
   }
   std::string except;
   for (uint16_t port : r.except_ports) except += (except.empty() ? "" : ",") + std::to_string(port);
-  return "all-ports " + hex(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
+  return "all-ports " + hex_number(r.key, 16) + ' ' + format_ports(r.nexus) + ' ' +
          (except.empty() ? "-" : except) + ' ' + r.nexus.initiator_name + '\n';
 }
 

@@ -1,0 +1,52 @@
+// Hexadecimal digits, and texts of them in lower case.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace sluice {
+
+// The two digits of a byte.
+constexpr std::array<char, 2> hex_digits(uint8_t byte) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  return {kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+// The value of a digit, in upper or lower case; -1: it is none.
+constexpr int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+inline std::string hex_text(ByteView bytes) {
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const uint8_t byte : bytes) {
+    for (const char digit : hex_digits(byte)) text += digit;
+  }
+  return text;
+}
+
+// A number with leading zeros: its last `digits` digits.
+inline std::string hex_number(uint64_t value, size_t digits) {
+  std::string text(digits, '0');
+  for (size_t i = digits; i-- > 0; value >>= 4) {
+    text[i] = hex_digits(static_cast<uint8_t>(value & 15))[1];
+  }
+  return text;
+}
+
+// RFC 9562 §4.
+inline std::string uuid_text(const std::array<uint8_t, 16>& uuid) {
+  std::string text = hex_text(uuid);
+  for (const size_t dash : {8, 13, 18, 23}) text.insert(dash, 1, '-');
+  return text;
+}
+
+}  // namespace sluice
