@@ -9,9 +9,8 @@ namespace sluice::lun {
 // A command begins: resets what an earlier use of the object left.
 inline void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
-  command.aborted = false;
-  command.task_aborted_status = false;
-  command.drops_nexus = command.stale = command.not_owner = false;
+  command.abort = Abort::kNone;
+  command.outcome = Outcome::kAnswered;
   command.prepared = command.charged = command.submitted = false;
   command.held_since = -1;
   command.sense_size = 0;

@@ -46,13 +46,18 @@ enum class TaskAttribute : uint8_t {  // SAM-5 §8.6; values of RFC 7143 §11.3.
   kAca = 4,
 };
 
-// How a command ended.
+// Whether a task management function has aborted a command.
+enum class Abort : uint8_t {
+  kNone,
+  kSilent,      // of its own nexus: the command gets no answer
+  kWithStatus,  // of another nexus, with TAS=1: it ends with TASK ABORTED (SAM-5 §5.3.1)
+};
+
+// What the transport does with a command that ended and was not aborted.
 enum class Outcome : uint8_t {
-  kAnswered,     // status, sense and data are the answer
-  kAborted,      // a task management function of its own nexus aborted it: no answer
-  kTaskAborted,  // ... of another nexus did (TAS=1): it ends with status 40h
-  // The outcome is unknown, so the command must not be answered: the transport ends the nexus as
-  // lost (DESIGN R3).
+  kAnswered,  // it sends status, sense and data
+  // Whether the command was executed is unknown, so it must not be answered: the transport ends the
+  // nexus as lost (DESIGN R3).
   kUnknown,
   // The command was not executed, and an initiator must not get an answer:
   kStale,     // it would have been submitted after fresh_until: dropped together with its nexus
@@ -135,18 +140,11 @@ struct Command {
 
   // --- answer: valid in complete()
   scsi::Status status = scsi::Status::kGood;
-  bool aborted = false;  // ended by abort(): no answer, unless
-  // ... this is set: another nexus aborted it (TAS=1), and it ends with status 40h
-  bool task_aborted_status = false;
+  Abort abort = Abort::kNone;
+  bool aborted() const { return abort != Abort::kNone; }
+  Outcome outcome = Outcome::kAnswered;
   std::array<uint8_t, scsi::kMaxSenseBytes> sense;
   uint8_t sense_size = 0;  // bytes; 0: none
-  // The outcome is unknown, so the command must not be answered: the transport ends the nexus as
-  // lost (DESIGN R3).
-  bool drops_nexus = false;
-  // The command was not executed, and an initiator must not get an answer:
-  // it would have been submitted after fresh_until: dropped together with its nexus
-  bool stale = false;
-  bool not_owner = false;  // this gateway is not the owner of `epoch`: the forwarder is notified
   // Bytes of the answer, limited to the allocation length. If it exceeds expected_data_in (an
   // overflow), data_in contains only expected_data_in bytes, else exactly this many.
   uint32_t data_in_size = 0;

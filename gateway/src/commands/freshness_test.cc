@@ -29,12 +29,12 @@ TEST_F(FreshTest, AStaleCommandIsNotSubmitted) {
   Task& stale = make(read16(0, 8));
   stale.command.fresh_until = 99;
   begin(*nexus, stale);
-  EXPECT_TRUE(stale.done() && stale.command.stale);
+  EXPECT_TRUE(stale.done() && stale.command.outcome == Outcome::kStale);
   EXPECT_EQ(backend->submitted.size(), 1u);
   Task& flush = make({0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   flush.command.fresh_until = 99;
   begin(*nexus, flush);
-  EXPECT_TRUE(flush.command.stale);
+  EXPECT_EQ(flush.command.outcome, Outcome::kStale);
   EXPECT_EQ(fate->flushes, 0u);
 }
 
@@ -50,7 +50,7 @@ TEST_F(FreshTest, TheClockIsReadOnceTheRangeIsHeld) {
   EXPECT_EQ(late.completions, 0);
   fake_clock = 201;
   backend->release_one();
-  EXPECT_TRUE(late.done() && late.command.stale);
+  EXPECT_TRUE(late.done() && late.command.outcome == Outcome::kStale);
   backend->release_all();
   EXPECT_TRUE(behind.done()) << "its range was let go";
   EXPECT_TRUE(backend->all(0, 4096, 3));
@@ -73,8 +73,8 @@ TEST_F(FreshTest, WhatWasHalfDoneWhenItWentStaleDropsItsNexus) {
   ASSERT_EQ(backend->submitted.size(), 1u);
   fake_clock = 201;
   backend->release_one();
-  EXPECT_TRUE(unmap.done() && unmap.command.drops_nexus);
-  EXPECT_FALSE(unmap.command.stale);
+  EXPECT_TRUE(unmap.done() && unmap.command.outcome == Outcome::kUnknown);
+  EXPECT_NE(unmap.command.outcome, Outcome::kStale);
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 
@@ -86,7 +86,7 @@ TEST_F(FreshTest, AStaleCommandIsNotForwarded) {
   begin(*nexus, held);
   fake_clock = 201;
   follow_to(2, 9);
-  EXPECT_TRUE(held.command.stale);
+  EXPECT_EQ(held.command.outcome, Outcome::kStale);
   EXPECT_TRUE(links.links.empty());
 }
 

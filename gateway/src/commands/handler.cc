@@ -30,7 +30,7 @@ void count(Unit& unit, Command& command) {
   const Activity activity = command.info ? activity_of(command.info->operation) : Activity::kOther;
   context.latencies->add(command.itl->loan(), counters.complete(activity), command.arrived,
                          *context.now);
-  if (command.status == Status::kGood && !command.aborted) {
+  if (command.status == Status::kGood && !command.aborted()) {
     if (activity == Activity::kRead) counters.read_bytes.add(command.data_in_size);
     if (activity == Activity::kWrite) counters.written_bytes.add(command.data_out_size);
   }
@@ -39,7 +39,7 @@ void count(Unit& unit, Command& command) {
 void end_as_aborted(Unit& unit, Command& command) {
   drop_data_in(command);
   command.sense_size = 0;
-  command.status = command.task_aborted_status ? Status::kTaskAborted : Status::kGood;
+  command.status = command.abort == Abort::kWithStatus ? Status::kTaskAborted : Status::kGood;
   unit.statistics().shard(command.nexus->reactor_context().reactor).fail(Failure::kAborted);
 }
 
@@ -54,7 +54,7 @@ void end(Command& command) {
   const ReactorContext& context = command.nexus->reactor_context();
   if (command.progress.step) std::exchange(command.progress.step, nullptr)->ended = true;
   if (command.cleanup) std::exchange(command.cleanup, nullptr)(unit, command);
-  if (command.aborted) [[unlikely]]
+  if (command.aborted()) [[unlikely]]
     end_as_aborted(unit, command);
   count(unit, command);
   if (command.hold.state != RangeHold::State::kIdle) {
@@ -185,20 +185,8 @@ void finish_sense(Command& command, const Sense& sense) {
 }
 
 void finish(Command& command, const Decision& decision) {
-  switch (decision.outcome()) {
-    case Outcome::kUnknown:
-      command.drops_nexus = true;
-      break;
-    case Outcome::kStale:
-      command.stale = true;
-      break;
-    case Outcome::kNotOwner:
-      command.not_owner = true;
-      command.itl->unit().tell_epoch(command.epoch);
-      break;
-    default:
-      break;
-  }
+  if (decision.outcome() != Outcome::kAnswered) command.outcome = decision.outcome();
+  if (command.outcome == Outcome::kNotOwner) command.itl->unit().tell_epoch(command.epoch);
   if (decision.status() == Status::kCheckCondition) {
     return finish_sense(command, decision.sense());
   }
@@ -243,7 +231,7 @@ Sense failed_self_test(const Sense& cause) {
 void finish_errno(Command& command, int negative_errno, backend::Op op) {
   const int error = -negative_errno;
   if (error == ESHUTDOWN) {  // whether it was executed is the next owner's to say (DESIGN R4)
-    command.drops_nexus = true;
+    command.outcome = Outcome::kUnknown;
     return finish_status(command, Status::kBusy);
   }
   if (error == ENOMEM || error == EAGAIN) return finish_status(command, Status::kBusy);

@@ -14,7 +14,7 @@ using Handler = void (*)(Unit& unit, Command& command);
 
 // Ends a command: releases its range, removes it from the task set, then calls command.complete().
 // A command that was aborted meanwhile ends as aborted, whatever the handler passes. So handlers
-// need not check that, but long ones check command.aborted between their steps.
+// need not check that, but long ones check command.aborted() between their steps.
 void finish_good(Command& command);
 void finish_status(Command& command, scsi::Status status);
 void finish_sense(Command& command, const scsi::Sense& sense);

@@ -30,10 +30,10 @@ uint32_t room(const Command& command) {
 void take_mode(Unit& unit, Command& command, const scsi::ModeState& now) {
   // The command may have been aborted during the flush. The cache is off nevertheless, so its host
   // gets the unit attention too. Its other values may predate a reset.
-  if (!command.aborted) {
+  if (!command.aborted()) {
     unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
   }
-  unit.attached().raise_owners(kModeChanged, command.aborted ? nullptr : command.itl,
+  unit.attached().raise_owners(kModeChanged, command.aborted() ? nullptr : command.itl,
                                *command.nexus->reactor_context().now);
   finish_good(command);
 }

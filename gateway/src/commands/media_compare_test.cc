@@ -94,7 +94,7 @@ TEST_F(CompareTest, AnAbortBetweenReadAndWriteWritesNothing) {
   Task& caw = start(*nexus, compare_and_write(0, 1), halves(512, 0, 1));
   nexus->abort(caw.command);
   backend->release_all();
-  EXPECT_TRUE(caw.done() && caw.command.aborted);
+  EXPECT_TRUE(caw.done() && caw.command.aborted());
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 

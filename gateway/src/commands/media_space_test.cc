@@ -148,7 +148,7 @@ TEST_F(SpaceTest, AnAbortedUnmapStopsBetweenDescriptors) {
   Task& task = unmap({{0, 8}, {48, 8}});
   nexus->abort(task.command);
   backend->release_all();
-  EXPECT_TRUE(task.done() && task.command.aborted);
+  EXPECT_TRUE(task.done() && task.command.aborted());
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 

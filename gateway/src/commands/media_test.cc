@@ -197,10 +197,10 @@ TEST_F(MediaTest, ErrnoValuesBecomeTheirSense) {
 
 TEST_F(MediaTest, WhatAFencedBackendRefusesIsNeverAnswered) {
   backend->fail_with = -ESHUTDOWN;
-  EXPECT_TRUE(start(*nexus, write16(0, 1), Bytes(512)).command.drops_nexus);
-  EXPECT_TRUE(start(*nexus, read16(0, 1)).command.drops_nexus);
+  EXPECT_EQ(start(*nexus, write16(0, 1), Bytes(512)).command.outcome, Outcome::kUnknown);
+  EXPECT_EQ(start(*nexus, read16(0, 1)).command.outcome, Outcome::kUnknown);
   backend->fail_with = 0;
-  EXPECT_FALSE(start(*nexus, read16(0, 1)).command.drops_nexus);
+  EXPECT_NE(start(*nexus, read16(0, 1)).command.outcome, Outcome::kUnknown);
 }
 
 TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {

@@ -22,7 +22,7 @@ void end_fenced(Command& command) {
     decision.end(Outcome::kNotOwner);
     return finish(command, decision);
   }
-  command.aborted = true;
+  command.abort = Abort::kSilent;
   finish_aborted(command);
 }
 
@@ -31,7 +31,7 @@ void on_grant(RangeHold& hold) {
   Command& command = *static_cast<Command*>(hold.context);
   command.enter(Stage::kRunning);
   Unit& unit = command.itl->unit();
-  if (command.aborted) return finish_aborted(command);
+  if (command.aborted()) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
   if ((word & (Unit::kNotOwner | Unit::kDraining)) == Unit::kNotOwner) [[unlikely]]
     return end_fenced(command);
@@ -68,7 +68,7 @@ void hold_range(Unit& unit, Command& command, uint64_t lba, uint64_t blocks, boo
   if (command.hold.state != RangeHold::State::kIdle) {
     unit.ranges().cancel(context.reactor, command.hold, context.reactors);
   }
-  if (command.aborted) return finish_aborted(command);
+  if (command.aborted()) return finish_aborted(command);
   if (blocks == 0) return next(unit, command);
   command.hold.first = lba;
   command.hold.last = lba + blocks - 1;

@@ -87,7 +87,7 @@ void go_on(Command& command) {
       return finish_errno(command, stuck ? -EIO : static_cast<int>(io.result), io.op);
     }
     const bool more = advance(command);
-    if (command.aborted) [[unlikely]]
+    if (command.aborted()) [[unlikely]]
       return finish_aborted(command);
     if (!more && !call_next(command)) return;
     if (!submit(command)) return;

@@ -111,7 +111,7 @@ bool ForwardedCommands::became_stale(Entry& entry) {
   lun::Command& c = *entry.command;
   if (c.fresh_until == 0) return false;
   if ((context_.clock ? context_.clock() : now()) <= c.fresh_until) return false;
-  c.stale = true;
+  c.outcome = lun::Outcome::kStale;
   forget(entry);
   lun::finish_sense(c, Sense::make(SenseKey::kNotReady, 0x04, 0x0a));
   return true;
@@ -256,7 +256,7 @@ const char* ForwardedCommands::on_response(const pdu::Pdu& pdu) {
       return nullptr;
     case iscsi::kResponseUnknown:
       forget(*entry);
-      c.drops_nexus = true;
+      c.outcome = lun::Outcome::kUnknown;
       lun::finish_good(c);
       return nullptr;
     case iscsi::kResponseAborted:
@@ -348,7 +348,7 @@ void ForwardedCommands::end_lost(Entry& entry) {
   if (entry.abort == Abort::kRequested) return end_aborted(entry);
   if (!runs_once(c.full_cdb()[0])) return end_unavailable(entry);
   forget(entry);
-  c.drops_nexus = true;
+  c.outcome = lun::Outcome::kUnknown;
   lun::finish_good(c);
 }
 
@@ -362,7 +362,7 @@ void ForwardedCommands::end_unavailable(Entry& entry) {
 void ForwardedCommands::end_aborted(Entry& entry) {
   lun::Command& c = *entry.command;
   forget(entry);
-  c.aborted = true;
+  c.abort = lun::Abort::kSilent;
   lun::finish_good(c);
 }
 

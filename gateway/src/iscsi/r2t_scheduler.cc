@@ -219,7 +219,7 @@ void R2tScheduler::release_for_unit(Task* task) {
 bool R2tScheduler::end(Task* task) {
   charged_ -= std::exchange(task->charged, 0);
   const bool waits_for_r2t = task->r2t() == Task::R2t::kWaitsForR2t;
-  const bool cut_off = task->command.aborted || task->outstanding != 0 || waits_for_r2t;
+  const bool cut_off = task->command.aborted() || task->outstanding != 0 || waits_for_r2t;
   if (task->admitted()) --admitted_;
   if (task->r2t() == Task::R2t::kWaitsMemory) std::erase(waiting_, task);
   stop_requesting(task);

@@ -108,7 +108,8 @@ bool ScsiCommandIntake::accept_command(pdu::Pdu& pdu, Task* task) {
   c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
   c.sense_size = 0;
   c.status = scsi::Status::kGood;
-  c.aborted = c.task_aborted_status = c.drops_nexus = c.stale = c.not_owner = false;
+  c.abort = lun::Abort::kNone;
+  c.outcome = lun::Outcome::kAnswered;
   c.needs_stable_data = session_.parameters.data_digest;
   return true;
 }

@@ -63,7 +63,7 @@ void TaskExecution::refuse(Task* task, uint8_t asc, uint8_t ascq) {
 void TaskExecution::start(Task* task) {
   lun::Command& c = task->command;
   if (c.fresh_until != 0 && shard_.now > c.fresh_until) [[unlikely]] {
-    c.stale = true;
+    c.outcome = lun::Outcome::kStale;
     return complete(task);
   }
   if (task->charged != 0) {
@@ -105,12 +105,11 @@ void TaskExecution::complete(Task* task) {
   if (end_unanswered(task)) return;
   if (task->state() == Task::State::kFailing && !session_.closing()) {
     task->enter(Task::State::kExecuting);
-    c.aborted = false;
+    c.abort = lun::Abort::kNone;
     return refuse(task, task->fail_asc, task->fail_ascq);
   }
-  if (session_.closing() || task->aborting() || (c.aborted && !c.task_aborted_status))
-    return end(task);
-  if (c.aborted) {
+  if (session_.closing() || task->aborting() || c.abort == lun::Abort::kSilent) return end(task);
+  if (c.aborted()) {
     // TAS=1: another nexus aborted it (SAM-5 §5.3.1). Announced data will be discarded.
     c.status = scsi::Status::kTaskAborted;
     c.sense_size = 0;
@@ -131,20 +130,20 @@ bool TaskExecution::end_unanswered(Task* task) {
     return false;
   if (session_.forwarding()) {
     uint8_t response = 0;
-    if (c.drops_nexus) response = kResponseUnknown;
-    if (c.not_owner) response = kResponseNotOwner;
-    if (c.stale) response = kResponseStale;
-    if (c.aborted && !c.task_aborted_status) response = kResponseAborted;
+    if (c.outcome == lun::Outcome::kUnknown) response = kResponseUnknown;
+    if (c.outcome == lun::Outcome::kNotOwner) response = kResponseNotOwner;
+    if (c.outcome == lun::Outcome::kStale) response = kResponseStale;
+    if (c.abort == lun::Abort::kSilent) response = kResponseAborted;
     if (response == 0) return false;
     tasks_.release_number(task);
     data_in_.send_forwarder_answer(*task, response);
     end(task);
     return true;
   }
-  if (!c.drops_nexus && !c.stale) return false;
+  if (c.outcome != lun::Outcome::kUnknown && c.outcome != lun::Outcome::kStale) return false;
   // DESIGN R3, R6: no response would be true. The host loses the path and repeats the command on
   // another one.
-  const bool stale = c.stale;
+  const bool stale = c.outcome == lun::Outcome::kStale;
   end(task);
   session_.host.drop(stale ? "a command became stale before it could be submitted"
                            : "the outcome of a command that must not be executed twice is unknown");

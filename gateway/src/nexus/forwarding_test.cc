@@ -94,7 +94,7 @@ TEST_F(ForwardingTest, AnAbortedCommandEndsWhenItsLinkSaysSo) {
   ASSERT_EQ(link().aborted.size(), 1u);
   finish_forwarded(*link().aborted[0], scsi::Status::kGood, {}, {});
   EXPECT_TRUE(read.done());
-  EXPECT_TRUE(read.command.aborted);
+  EXPECT_TRUE(read.command.aborted());
   link().aborted.clear();
 }
 
@@ -337,17 +337,17 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwarded
     if (begin(*nexus, task)) send_data(*nexus, task);
     return task;
   };
-  EXPECT_TRUE(of_epoch(7).command.not_owner) << "a forwarder";
+  EXPECT_EQ(of_epoch(7).command.outcome, Outcome::kNotOwner) << "a forwarder";
   EXPECT_TRUE(links.links.empty());
   serve_here(8);
   forget_attentions(*nexus);
   std::vector<uint64_t> told;
   unit->watch_epochs([&told](uint64_t epoch) { told.push_back(epoch); });
-  EXPECT_TRUE(of_epoch(7).command.not_owner);
-  EXPECT_TRUE(of_epoch(9, true).command.not_owner);
+  EXPECT_EQ(of_epoch(7).command.outcome, Outcome::kNotOwner);
+  EXPECT_EQ(of_epoch(9, true).command.outcome, Outcome::kNotOwner);
   EXPECT_EQ(told, std::vector<uint64_t>{9}) << "whoever sees a newer one is fenced (R1)";
   EXPECT_TRUE(backend->submitted.empty());
-  EXPECT_FALSE(of_epoch(8).command.not_owner);
+  EXPECT_NE(of_epoch(8).command.outcome, Outcome::kNotOwner);
   EXPECT_EQ(backend->submitted.size(), 1u);
   Task& write = make(write16(0, 8), Bytes(4096, 1));
   write.command.epoch = 8;
@@ -355,7 +355,7 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwarded
   release_unit();
   reactors.run();
   send_data(*nexus, write);
-  EXPECT_TRUE(write.done() && write.command.not_owner);
+  EXPECT_TRUE(write.done() && write.command.outcome == Outcome::kNotOwner);
   EXPECT_EQ(write.command.status, scsi::Status::kBusy);
   EXPECT_TRUE(links.links.empty());
 }
@@ -370,7 +370,7 @@ TEST_F(ForwardingTest, AForwardedCommandDoesNotOutliveItsEpochWhileItsDataIsOnIt
   reactors.run();
   serve_here(9);
   send_data(*nexus, write);
-  EXPECT_TRUE(write.done() && write.command.not_owner);
+  EXPECT_TRUE(write.done() && write.command.outcome == Outcome::kNotOwner);
   EXPECT_TRUE(backend->submitted.empty());
 }
 

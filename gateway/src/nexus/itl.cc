@@ -60,9 +60,8 @@ Command* Itl::first_runnable() const {
 }
 
 void Itl::abort_command(Command& command, bool task_aborted_status) {
-  if (command.stage == Stage::kDone || command.aborted) return;
-  command.aborted = true;
-  command.task_aborted_status = task_aborted_status;
+  if (command.stage == Stage::kDone || command.aborted()) return;
+  command.abort = task_aborted_status ? Abort::kWithStatus : Abort::kSilent;
   switch (command.stage) {
     case Stage::kForwarded: {
       command.enter(Stage::kForwardedAborted);
@@ -80,22 +79,21 @@ void Itl::abort_commands(bool task_aborted_status, const Command* except) {
   const uint64_t before = next_sequence;
   // Marks them first: ending one command may run others, and none of the marked ones may start.
   for (Command* c = active_head; c; c = c->next_active) {
-    if (c == except || c->aborted) continue;
-    c->aborted = true;
-    c->task_aborted_status = task_aborted_status;
+    if (c == except || c->aborted()) continue;
+    c->abort = task_aborted_status ? Abort::kWithStatus : Abort::kSilent;
   }
   // Restarts at the front each time, because ending a command may end its neighbors.
   for (Command* c = active_head; c && c->sequence < before;) {
-    if (c->aborted && ends_at_once(*c)) {
+    if (c->aborted() && ends_at_once(*c)) {
       finish_aborted(*c);
       c = active_head;
-    } else if (c->aborted && c->stage == Stage::kForwarded) {
+    } else if (c->aborted() && c->stage == Stage::kForwarded) {
       c->enter(Stage::kForwardedAborted);
       const std::shared_ptr<Link> link = c->link;
       link->abort(*c);
       c = active_head;
     } else {
-      if (c->aborted && c->stage == Stage::kRunning) stay_in_range(*c);
+      if (c->aborted() && c->stage == Stage::kRunning) stay_in_range(*c);
       c = c->next_active;
     }
   }

@@ -113,7 +113,7 @@ TEST_F(TaskSetTest, AbortingAnOrderedCommandLetsTheYoungerPass) {
   read(2);
   nexus->abort(ordered.command);
   EXPECT_TRUE(ordered.done());
-  EXPECT_TRUE(ordered.command.aborted);
+  EXPECT_TRUE(ordered.command.aborted());
   EXPECT_EQ(submitted(), 2u);
 }
 
@@ -134,7 +134,7 @@ TEST_F(TaskSetTest, AnAbortedCommandInTheBackendCompletesOnlyWithIt) {
   EXPECT_FALSE(task.done());
   backend->release_one();
   EXPECT_TRUE(task.done());
-  EXPECT_TRUE(task.command.aborted);
+  EXPECT_TRUE(task.command.aborted());
   EXPECT_TRUE(task.answer().empty());
 }
 

@@ -137,7 +137,7 @@ bool Nexus::begin(Command& command) {
   command.itl = itls_.find(command.lun_field);
   if (closed_) [[unlikely]] {
     command.itl = nullptr;
-    command.aborted = true;
+    command.abort = Abort::kSilent;
     finish_aborted(command);
     return false;
   }

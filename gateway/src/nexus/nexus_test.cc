@@ -222,7 +222,7 @@ TEST_F(NexusTest, AClosedNexusAnswersNothing) {
   EXPECT_TRUE(closed);
   Task& task = start(*nexus, test_unit_ready());
   EXPECT_TRUE(task.done());
-  EXPECT_TRUE(task.command.aborted);
+  EXPECT_TRUE(task.command.aborted());
 }
 
 TEST_F(NexusTest, CloseWaitsForTheBackendAndAnswersNothing) {
@@ -235,11 +235,11 @@ TEST_F(NexusTest, CloseWaitsForTheBackendAndAnswersNothing) {
   nexus->close(true, [&closed] { closed = true; });
   reactors.run();
   EXPECT_TRUE(waiting.done());
-  EXPECT_TRUE(waiting.command.aborted);
+  EXPECT_TRUE(waiting.command.aborted());
   EXPECT_FALSE(running.done());
   EXPECT_FALSE(closed);
   backend->release_all();
-  EXPECT_TRUE(running.command.aborted);
+  EXPECT_TRUE(running.command.aborted());
   reactors.run();
   EXPECT_TRUE(closed);
 }

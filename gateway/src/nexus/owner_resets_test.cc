@@ -135,7 +135,7 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameOthersCommandsAreAbortedAndWaitedFor) 
   reactors.run();
   EXPECT_EQ(*result, Answer::kDone);
   EXPECT_TRUE(theirs.done());
-  EXPECT_TRUE(theirs.command.task_aborted_status);
+  EXPECT_EQ(theirs.command.abort, Abort::kWithStatus);
 }
 
 TEST_F(OwnerResetsTest, OneThatComesWhileTheVolumeIsGivenAwayIsDoneByWhoeverHasItThen) {
@@ -187,7 +187,7 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameNothingOvertakesTheResetEither) {
   EXPECT_EQ(reserve.completions, 0);
   reactors.run();
   EXPECT_EQ(*result, Answer::kDone);
-  EXPECT_TRUE(held.done() && !held.command.aborted);
+  EXPECT_TRUE(held.done() && !held.command.aborted());
   EXPECT_TRUE(reserve.done());
   EXPECT_NE(unit->gate() & Unit::kReserved, 0u) << "it came after the reset";
 }
@@ -198,7 +198,7 @@ TEST_F(OwnerResetsTest, ASecondResetEndsWhatCameBetween) {
   const auto first = reset(*nexus);
   Task& between = start(*nexus, read16(0, 8));
   const auto second = reset(*nexus);
-  EXPECT_TRUE(between.done() && between.command.aborted);
+  EXPECT_TRUE(between.done() && between.command.aborted());
   Task& after = start(*nexus, read16(0, 8));
   ASSERT_EQ(asked(0).size(), 2u);
   asked(0)[0].done(true);
@@ -287,7 +287,7 @@ TEST_F(OwnerResetsTest, AForwardedResetIsRefusedOnlyOnceItsNexusHasNothingInTheB
   EXPECT_EQ(*result, Answer::kNone) << "R5";
   backend->release_all();
   reactors.run();
-  EXPECT_TRUE(read.done() && read.command.aborted);
+  EXPECT_TRUE(read.done() && read.command.aborted());
   EXPECT_EQ(*result, Answer::kRefused);
 }
 

@@ -132,7 +132,7 @@ void run_blocked(Itl& itl) {
   if (itl.releasing) return;
   itl.releasing = true;
   while (Command* command = itl.first_runnable()) {
-    if (command->aborted) {
+    if (command->aborted()) {
       finish_aborted(*command);
     } else {
       advance(itl.unit(), *command);
@@ -168,7 +168,7 @@ void return_forwarded(Command& command) {
   command.link.reset();
   command.submitted = false;
   command.enter(Stage::kRunning);
-  if (command.aborted) return finish_aborted(command);
+  if (command.aborted()) return finish_aborted(command);
   if (command.held_since >= 0 && waited_too_long(command)) {
     return finish_sense(command, inaccessible(Standing::kTransitioning));
   }

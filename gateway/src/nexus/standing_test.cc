@@ -127,13 +127,13 @@ TEST_F(StandingTest, HeldCommandsEndWithAnAbortAResetAndTheirNexus) {
   Task& closed = start(*nexus, read16(0, 8));
   Task& reset = start(*other, read16(0, 8));
   nexus->abort(aborted.command);
-  EXPECT_TRUE(aborted.done() && aborted.command.aborted);
+  EXPECT_TRUE(aborted.done() && aborted.command.aborted());
   bool done = false;
   EXPECT_TRUE(nexus->logical_unit_reset(0, [&](bool at_owner) { done = at_owner; }));
   reactors.run();
   EXPECT_TRUE(closed.done() && reset.done());
   EXPECT_FALSE(done) << "the unit has no owner that could have done it";
-  EXPECT_TRUE(reset.command.task_aborted_status);
+  EXPECT_EQ(reset.command.abort, Abort::kWithStatus);
   EXPECT_EQ(start(*other, read16(0, 8)).sense(), 0x062903u);
   Task& last = start(*other, read16(0, 8));
   other->close(true, [] {});

@@ -46,8 +46,8 @@ TEST_F(TaskManagementTest, OthersCommandsEndWithTaskAbortedAndOwnOnesWithNothing
   ASSERT_TRUE(begin(*a, mine) && begin(*b, theirs));
   a->logical_unit_reset(0, note());
   reactors.run();
-  EXPECT_TRUE(mine.done() && mine.command.aborted && !mine.command.task_aborted_status);
-  EXPECT_TRUE(theirs.done() && theirs.command.aborted && theirs.command.task_aborted_status);
+  EXPECT_TRUE(mine.done() && mine.command.abort == Abort::kSilent);
+  EXPECT_TRUE(theirs.done() && theirs.command.abort == Abort::kWithStatus);
   EXPECT_EQ(theirs.command.status, Status::kTaskAborted);
   EXPECT_EQ(finished, 1);
 }
@@ -96,8 +96,8 @@ TEST_F(TaskManagementTest, AbortTaskSetLeavesOthersAlone) {
   backend->release_all();
   reactors.run();
   EXPECT_EQ(finished, 1);
-  EXPECT_TRUE(mine.command.aborted);
-  EXPECT_FALSE(theirs.command.aborted);
+  EXPECT_TRUE(mine.command.aborted());
+  EXPECT_FALSE(theirs.command.aborted());
   EXPECT_EQ(theirs.command.status, Status::kGood);
 }
 
@@ -108,8 +108,8 @@ TEST_F(TaskManagementTest, ClearTaskSetClearsThisNexussSetOnly) {
   backend->release_all();
   reactors.run();
   EXPECT_EQ(finished, 1);
-  EXPECT_TRUE(mine.command.aborted);
-  EXPECT_FALSE(theirs.command.aborted);
+  EXPECT_TRUE(mine.command.aborted());
+  EXPECT_FALSE(theirs.command.aborted());
   EXPECT_EQ(start(*b, test_unit_ready()).command.status, Status::kGood);
 }
 
@@ -175,10 +175,10 @@ TEST_F(TaskManagementTest, TheCommandThatAsksIsSparedAndNotWaitedFor) {
   backend->held.pop_front();
   backend->release_one();  // the other one
   reactors.run();
-  EXPECT_TRUE(mine.command.aborted);
+  EXPECT_TRUE(mine.command.aborted());
   EXPECT_EQ(finished, 1);
   EXPECT_FALSE(asking.done());
-  EXPECT_FALSE(asking.command.aborted);
+  EXPECT_FALSE(asking.command.aborted());
 }
 
 TEST_F(TaskManagementTest, AbortEverywhereReachesOnlyThoseChosen) {
@@ -191,7 +191,7 @@ TEST_F(TaskManagementTest, AbortEverywhereReachesOnlyThoseChosen) {
   backend->release_all();
   reactors.run();
   EXPECT_EQ(finished, 1);
-  EXPECT_FALSE(mine.command.aborted);
+  EXPECT_FALSE(mine.command.aborted());
   EXPECT_EQ(theirs.command.status, Status::kTaskAborted);
 }
 

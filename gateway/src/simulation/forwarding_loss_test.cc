@@ -108,7 +108,7 @@ TEST_F(ForwardingLoss, WhatMustNotRunTwiceDropsItsNexus) {
   cut();
   fence();
   ASSERT_TRUE(c->ended);
-  EXPECT_TRUE(c->command.drops_nexus);
+  EXPECT_EQ(c->command.outcome, lun::Outcome::kUnknown);
 }
 
 TEST_F(ForwardingLoss, WhatWasNeverSentMayRunAgainWhateverItIs) {
@@ -116,7 +116,7 @@ TEST_F(ForwardingLoss, WhatWasNeverSentMayRunAgainWhateverItIs) {
   const auto c = pair_.run(*nexus_, kReserve6, 0);
   pair_.advance(2 * kSecond);
   EXPECT_TRUE(c->unavailable());
-  EXPECT_FALSE(c->command.drops_nexus);
+  EXPECT_NE(c->command.outcome, lun::Outcome::kUnknown);
 }
 
 TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerProvesNothing) {
@@ -158,11 +158,11 @@ TEST_F(ForwardingLossToASuccessor, WhatIsInDoubtIsAnsweredInItsTime) {
   EXPECT_FALSE(w->ended);
   pair_.advance(limits::kTokenLife + 2 * limits::kTick);
   EXPECT_TRUE(w->unavailable());
-  EXPECT_FALSE(w->command.aborted);
+  EXPECT_FALSE(w->command.aborted());
   EXPECT_FALSE(u->ended);
   let_the_owner_notice();
   EXPECT_TRUE(u->unavailable());
-  EXPECT_FALSE(u->command.aborted);
+  EXPECT_FALSE(u->command.aborted());
 }
 
 TEST_F(ForwardingLossToASuccessor, WhatMustNotRunTwiceDropsItsNexus) {
@@ -171,8 +171,8 @@ TEST_F(ForwardingLossToASuccessor, WhatMustNotRunTwiceDropsItsNexus) {
   EXPECT_FALSE(c->ended);
   pair_.advance(limits::kTokenLife + 2 * limits::kTick);
   ASSERT_TRUE(c->ended);
-  EXPECT_TRUE(c->command.drops_nexus);
-  EXPECT_FALSE(c->command.aborted);
+  EXPECT_EQ(c->command.outcome, lun::Outcome::kUnknown);
+  EXPECT_FALSE(c->command.aborted());
 }
 
 TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
@@ -181,7 +181,7 @@ TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
   replace_link();
   pair_.advance(limits::kTokenLife + 2 * limits::kTick);
   ASSERT_TRUE(w->ended);
-  EXPECT_TRUE(w->command.aborted);
+  EXPECT_TRUE(w->command.aborted());
 }
 
 TEST_F(ForwardingLossToASuccessor, APendingResetIsTheSuccessorsOnceTheOwnerHasNoticed) {
@@ -284,7 +284,7 @@ TEST_F(ForwardingLoss, ACommandWhoseHostMayHaveLeftIsNotSent) {
   pair_.begin(*nexus_, *w);
   pair_.settle();
   EXPECT_TRUE(w->ended);
-  EXPECT_TRUE(w->command.stale);
+  EXPECT_EQ(w->command.outcome, lun::Outcome::kStale);
   EXPECT_EQ(pair_.sent(), sent);
 }
 

@@ -125,7 +125,7 @@ TEST_F(ForwardingProtocol, WhatTheOwnerDoesntKnowTheHostIsNotTold) {
   h.put8(2, iscsi::kResponseUnknown);
   say(h);
   EXPECT_TRUE(w->ended);
-  EXPECT_TRUE(w->command.drops_nexus);
+  EXPECT_EQ(w->command.outcome, lun::Outcome::kUnknown);
 }
 
 // Each PDU comes in a receive buffer of its own here, as on a busy reactor.

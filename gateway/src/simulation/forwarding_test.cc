@@ -240,7 +240,7 @@ TEST_F(Forwarding, AnAbortEndsTheCommandWhenTheBackendHasLetGo) {
   pair_->owner.disk().release_all();
   pair_->settle();
   EXPECT_TRUE(r->ended);
-  EXPECT_TRUE(r->command.aborted);
+  EXPECT_TRUE(r->command.aborted());
 }
 
 TEST_F(Forwarding, EachAbortReachesTheOwnerWhateverEndedBefore) {
@@ -255,8 +255,8 @@ TEST_F(Forwarding, EachAbortReachesTheOwnerWhateverEndedBefore) {
     EXPECT_EQ(pair_->sent() - before, 2 * pdu::kBhsSize) << i;
     pair_->owner.disk().release_all();
     pair_->settle();
-    EXPECT_TRUE(first->ended && first->command.aborted) << i;
-    EXPECT_TRUE(second->ended && second->command.aborted) << i;
+    EXPECT_TRUE(first->ended && first->command.aborted()) << i;
+    EXPECT_TRUE(second->ended && second->command.aborted()) << i;
   }
 }
 
@@ -281,7 +281,7 @@ TEST_F(Forwarding, AResetEndsTheLunsCommandsFirst) {
   pair_->owner.disk().release_all();
   pair_->settle();
   EXPECT_TRUE(done);
-  EXPECT_TRUE(r->command.aborted);
+  EXPECT_TRUE(r->command.aborted());
   const auto told = pair_->run(*nexus_, kTestUnitReady, 0);
   EXPECT_EQ(told->asc(), 0x29);
   EXPECT_EQ(told->ascq(), 0x03);

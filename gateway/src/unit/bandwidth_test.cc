@@ -137,7 +137,7 @@ TEST_F(LimitedForwardedTest, WhatTheyAreTooManyForIsTaskSetFullAndTheRestGoesOnA
   unsigned full = 0;
   for (const auto& task : tasks) {
     ASSERT_TRUE(task->done());
-    EXPECT_FALSE(task->command.stale || task->command.not_owner || task->command.drops_nexus);
+    EXPECT_EQ(task->command.outcome, Outcome::kAnswered);
     good += task->command.status == scsi::Status::kGood;
     full += task->command.status == scsi::Status::kTaskSetFull;
   }

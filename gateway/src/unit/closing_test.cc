@@ -120,13 +120,13 @@ TEST_F(ClosingTest, AFenceDropsEveryNexusAnswersNothingAndWaitsForTheBackend) {
   const auto fenced = fence_unit();
   reactors.run();
   EXPECT_EQ(drops, 2u);
-  EXPECT_TRUE(waiting.done() && waiting.command.aborted && !waiting.command.task_aborted_status);
-  EXPECT_TRUE(data.done() && data.command.aborted);
+  EXPECT_TRUE(waiting.done() && waiting.command.abort == Abort::kSilent);
+  EXPECT_TRUE(data.done() && data.command.aborted());
   EXPECT_EQ(running.completions, 0);
   EXPECT_EQ(*fenced, -1) << "DESIGN R5";
   backend->release_all();
   reactors.run();
-  EXPECT_TRUE(running.done() && running.command.aborted);
+  EXPECT_TRUE(running.done() && running.command.aborted());
   EXPECT_EQ(*fenced, 1);
   EXPECT_EQ(fate->closed, 1u);
   EXPECT_EQ(fate->flushes, 0u) << "nothing more may reach the medium";
@@ -143,10 +143,10 @@ TEST_F(ClosingTest, AFenceOvertakesARelease) {
   const auto fenced = fence_unit();
   reactors.run();
   EXPECT_EQ(drops, 2u);
-  EXPECT_TRUE(waiting.command.aborted);
+  EXPECT_TRUE(waiting.command.aborted());
   backend->release_all();
   reactors.run();
-  EXPECT_TRUE(running.command.aborted);
+  EXPECT_TRUE(running.command.aborted());
   EXPECT_EQ(*released, 0);
   EXPECT_EQ(*fenced, 1);
   EXPECT_EQ(fate->flushes, 0u);
@@ -158,7 +158,7 @@ TEST_F(ClosingTest, ARangeGrantedBetweenAFenceAndItsDropsIsNotUsed) {
   Task& waiting = start(*nexus, write16(0, 8), Bytes(4096, 2));
   const auto fenced = fence_unit();
   backend->release_one();  // before what the fence posted
-  EXPECT_TRUE(waiting.done() && waiting.command.aborted);
+  EXPECT_TRUE(waiting.done() && waiting.command.aborted());
   EXPECT_EQ(backend->submitted.size(), 1u);
   reactors.run();
   EXPECT_EQ(*fenced, 1);
@@ -171,7 +171,8 @@ TEST_F(ClosingTest, AForwarderIsToldOfAFenceWhereItsRangeIsGrantedBeforeTheDrops
   waiting.command.epoch = unit->epoch();
   const auto fenced = fence_unit();
   backend->release_one();  // before what the fence posted
-  EXPECT_TRUE(waiting.done() && waiting.command.not_owner && !waiting.command.aborted);
+  EXPECT_TRUE(waiting.done() && waiting.command.outcome == Outcome::kNotOwner &&
+              !waiting.command.aborted());
   EXPECT_EQ(backend->submitted.size(), 1u);
   reactors.run();
   EXPECT_EQ(*fenced, 1);
@@ -236,7 +237,7 @@ TEST_F(ClosingTest, AFenceWhileAReleaseClosesDropsAtOnceAndWaitsForTheSameClose)
   const auto fenced = fence_unit();
   reactors.run();
   EXPECT_EQ(drops, 2u);
-  EXPECT_TRUE(held.done() && held.command.aborted);
+  EXPECT_TRUE(held.done() && held.command.aborted());
   EXPECT_EQ(*released, -1);
   EXPECT_EQ(*fenced, -1);
   fate->closing.front()();

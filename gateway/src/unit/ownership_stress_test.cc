@@ -202,7 +202,7 @@ class Host {
   void ended(Slot& slot) {
     ++ended_;
     latencies_.settle(now_);
-    if (slot.command.status == scsi::Status::kGood && !slot.command.aborted) ++good;
+    if (slot.command.status == scsi::Status::kGood && !slot.command.aborted()) ++good;
     slot.command.data_in.clear();
     if (ended_ == kCommands) {
       finished = true;

@@ -91,7 +91,7 @@ class Host {
   void ended(Slot& slot) {
     ++ended_;
     latencies_.settle(now_);
-    if (slot.read && slot.command.status == scsi::Status::kGood && !slot.command.aborted) {
+    if (slot.read && slot.command.status == scsi::Status::kGood && !slot.command.aborted()) {
       ++good;
       look(slot.command);
     }

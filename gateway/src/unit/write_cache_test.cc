@@ -168,7 +168,7 @@ TEST_F(WriteCacheTest, AResetThatAbortsAModeSelectLeavesTheCacheOff) {
   backend->release_all();
   reactors.run();
   EXPECT_EQ(finished, 1);
-  EXPECT_TRUE(off.done() && off.command.aborted);
+  EXPECT_TRUE(off.done() && off.command.aborted());
   EXPECT_FALSE(backend->cache || unit->cache_settling());
 }
 

@@ -80,7 +80,7 @@ void Copier::schedule() {
 
 void Copier::pump() {
   scheduled_ = false;
-  if (command_.aborted && !fault_) fault_.where = CopyFault::Where::kAborted;
+  if (command_.aborted() && !fault_) fault_.where = CopyFault::Where::kAborted;
   bool busy = false;
   for (Chunk& chunk : chunks_) {
     const bool fits = chunk.capacity > 0 || !extent_.source;
@@ -112,7 +112,8 @@ Unit& Copier::unit_of(const Chunk& chunk) const {
 // without a limit.
 bool Copier::take_bandwidth(const Chunk& chunk) const {
   const Unit& unit = unit_of(chunk);
-  if (!extent_.source || command_.aborted || fault_ || !(unit.gate() & Unit::kLimited)) return true;
+  if (!extent_.source || command_.aborted() || fault_ || !(unit.gate() & Unit::kLimited))
+    return true;
   const uint64_t gates =
       command_.itl->unit().gate() | extent_.source->gate() | extent_.destination->gate();
   return unit.bandwidth().take_bytes(*context_.now, step_bytes(chunk)) || (gates & Unit::kNotOwner);
@@ -138,7 +139,7 @@ void Copier::acquire(Chunk& chunk) {
 
 CopyFault Copier::refusal(const Chunk& chunk) const {
   CopyFault fault;
-  if (command_.aborted) {
+  if (command_.aborted()) {
     fault.where = CopyFault::Where::kAborted;
     return fault;
   }
@@ -226,7 +227,8 @@ bool Copier::take_result(Chunk& chunk) {
   }
   const int error = io.result < 0 ? static_cast<int>(-io.result) : EIO;
   if (medium_is_gone(error)) unit_of(chunk).medium_lost();
-  if (error == ESHUTDOWN) command_.drops_nexus = true;  // fenced: never answered (DESIGN R4)
+  if (error == ESHUTDOWN)
+    command_.outcome = Outcome::kUnknown;  // fenced: never answered (DESIGN R4)
   CopyFault fault;
   fault.where = chunk.writing ? CopyFault::Where::kDestination : CopyFault::Where::kSource;
   fault.sense = sense_of_errno(error, io.op);

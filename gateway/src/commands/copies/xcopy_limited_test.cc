@@ -46,7 +46,7 @@ TEST_F(XcopyTest, AnAbortEndsACopyThatWaitsForBandwidth) {
   ASSERT_EQ(task.completions, 0);
   a->abort(task.command);
   a->tick();
-  EXPECT_TRUE(run(task).command.aborted);
+  EXPECT_TRUE(run(task).command.aborted());
   Task& last = begin_copy(*a, both({{0, 1, 8192, 0, 0}}, 2));
   reactors.run();
   ASSERT_EQ(last.completions, 0);

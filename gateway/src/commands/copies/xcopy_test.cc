@@ -231,7 +231,7 @@ TEST_F(XcopyTest, AnAbortStopsItBetweenChunksOnceTheBackendHasLetGo) {
   const size_t submitted = backend->submitted.size();
   backend->release_all();
   run(copying);
-  EXPECT_TRUE(copying.command.aborted);
+  EXPECT_TRUE(copying.command.aborted());
   EXPECT_EQ(backend->submitted.size(), submitted);
   EXPECT_TRUE(other_backend->submitted.empty());
 }

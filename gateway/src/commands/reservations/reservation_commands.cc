@@ -49,7 +49,7 @@ void check_fence_then_good(Unit& unit, Command& command) {
 
 void reserve6_change(Unit& unit, Command& command) {
   bool granted = false;
-  if (!command.aborted) {
+  if (!command.aborted()) {
     const std::lock_guard lock(unit.mutex());
     granted = unit.reservations().reserve6(nexus_of(command));
     unit.reservations_changed();
@@ -119,7 +119,7 @@ void committed(const ChangePtr& change, CommitOutcome outcome, const std::string
     return finish_status(command, Status::kBusy);
   }
   hold_in_doubt(unit, context_of(command), std::move(change->decision), nexus_of(command));
-  command.drops_nexus = true;
+  command.outcome = Outcome::kUnknown;
   finish_good(command);
 }
 
@@ -145,7 +145,7 @@ void decide_change(Unit& unit, Command& command) {
   PrDecision& decision = change->decision;
   ReservationStore* store = unit.reservation_store();
   auto list = scsi::parse_pr_out(command.full_cdb(), gather_data_out(command));
-  if (command.aborted) return apply(change);
+  if (command.aborted()) return apply(change);
   if (!list) {
     decision.status = Status::kCheckCondition;
     decision.sense = list.sense();

@@ -70,7 +70,7 @@ TEST_F(ReservationCommandsTest, AChangeAbortedWhileItWaitsDoesNothing) {
   store->answer(CommitOutcome::kCommitted);
   run(first);
   run(second);
-  EXPECT_TRUE(second.command.aborted);
+  EXPECT_TRUE(second.command.aborted());
   EXPECT_EQ(state().registrations.size(), 1u);
   EXPECT_TRUE(store->waiting.empty());
 }

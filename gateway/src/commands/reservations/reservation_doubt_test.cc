@@ -29,18 +29,18 @@ TEST_F(DoubtTest, AnUnknownOutcomeDropsTheNexusInsteadOfAnAnswer) {
   enlist(*a, 0xa);
   Task& task = doubtful_out(*a, PrOutAction::kReserve, {.key = 0xa, .type = kWe});
   EXPECT_TRUE(task.done());
-  EXPECT_TRUE(task.command.drops_nexus);
+  EXPECT_EQ(task.command.outcome, Outcome::kUnknown);
   EXPECT_EQ(task.command.sense_size, 0);
-  EXPECT_FALSE(start(*a, read16(0, 1)).command.drops_nexus);
+  EXPECT_NE(start(*a, read16(0, 1)).command.outcome, Outcome::kUnknown);
 }
 
 TEST_F(DoubtTest, NeitherOfTheOtherOutcomesDropsIt) {
-  EXPECT_FALSE(
-      run(begin_out(*a, PrOutAction::kRegister, {.service_action_key = 1})).command.drops_nexus);
+  EXPECT_NE(run(begin_out(*a, PrOutAction::kRegister, {.service_action_key = 1})).command.outcome,
+            Outcome::kUnknown);
   store->outcome = CommitOutcome::kNotCommitted;
   Task& busy = run(begin_out(*a, PrOutAction::kRegister, {.key = 1}));
   EXPECT_EQ(busy.command.status, Status::kBusy);
-  EXPECT_FALSE(busy.command.drops_nexus);
+  EXPECT_NE(busy.command.outcome, Outcome::kUnknown);
   EXPECT_EQ(store->reads, 0u);
 }
 

@@ -130,7 +130,7 @@ class Host {
          std::move(ended));
   }
   static bool good(const Slot& slot) {
-    return slot.command.status == scsi::Status::kGood && !slot.command.aborted;
+    return slot.command.status == scsi::Status::kGood && !slot.command.aborted();
   }
 
   std::shared_ptr<Target> target_;
