@@ -1,10 +1,10 @@
 #include "iscsi/login/login.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "base/limits.h"
-#include "iscsi/login/login_state.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -20,8 +20,17 @@ constexpr uint8_t kVersion = 0;
 
 bool wants_transit(const pdu::Bhs& header) { return header.flags() & pdu::kFlagTransit; }
 bool continues(const pdu::Bhs& header) { return header.flags() & pdu::kFlagContinue; }
-unsigned current_stage(const pdu::Bhs& header) { return header.flags() >> 2 & 3; }
-unsigned next_stage(const pdu::Bhs& header) { return header.flags() & 3; }
+LoginStage current_stage(const pdu::Bhs& header) {
+  return static_cast<LoginStage>(header.flags() >> 2 & 3);
+}
+LoginStage next_stage(const pdu::Bhs& header) {
+  return static_cast<LoginStage>(header.flags() & 3);
+}
+bool is_stage(LoginStage stage) { return static_cast<unsigned>(stage) != 2; }
+// CSG in the flags of an answer.
+uint8_t in_stage(LoginStage stage) {
+  return static_cast<uint8_t>(static_cast<unsigned>(stage) << 2);
+}
 
 void begin_answer(const pdu::Bhs& request, LoginAnswer* answer) {
   *answer = LoginAnswer{};
@@ -33,24 +42,7 @@ void begin_answer(const pdu::Bhs& request, LoginAnswer* answer) {
 
 }  // namespace
 
-Login::State::State(Setup given) : setup(std::move(given)), negotiation(setup.offer) {
-  who.tpgt = setup.tpgt;
-}
-
-Login::State::~State() { wipe(&access); }
-
-Login::Login(Setup setup) : state_(std::make_unique<State>(std::move(setup))) {}
-Login::~Login() = default;
-
-const Parameters& Login::parameters() const { return state_->parameters; }
-const std::shared_ptr<lun::Target>& Login::target() const { return state_->target; }
-const Origin& Login::origin() const { return state_->origin; }
-uint16_t Login::requested_tsih() const { return state_->tsih; }
-uint16_t Login::cid() const { return state_->cid; }
-uint32_t Login::first_cmd_sn() const { return state_->first_cmd_sn; }
-const std::string& Login::initiator() const { return state_->who.initiator_name; }
-LoginStatus Login::status() const { return state_->status; }
-const std::string& Login::reason() const { return state_->reason; }
+Login::Login(Setup setup) : keys_(std::move(setup)) {}
 
 void Login::fail(LoginAnswer* answer, LoginStatus status) {
   answer->header.set_flags(0);  // §11.13.5: with a status, T and the stages say nothing
@@ -60,73 +52,78 @@ void Login::fail(LoginAnswer* answer, LoginStatus status) {
 }
 
 Login::Outcome Login::on_request(const pdu::Bhs& header, ByteView text, LoginAnswer* answer) {
-  if (state_->finished) return Outcome::kDrop;
+  if (state_ == State::kOver) return Outcome::kDrop;
   begin_answer(header, answer);
-  Outcome outcome =
-      state_->check_header(header) ? state_->take_request(header, text, answer) : Outcome::kFailed;
+  const Outcome outcome =
+      check_header(header) ? take_request(header, text, answer) : Outcome::kFailed;
   if (outcome == Outcome::kFailed) {
-    fail(answer, state_->status);
-    if (!state_->moved_to.empty()) {
-      append_pair(&answer->text, "TargetAddress", state_->moved_to);
+    fail(answer, refusal_.status);
+    if (!refusal_.moved_to.empty()) {
+      append_pair(&answer->text, "TargetAddress", refusal_.moved_to);
       answer->header.set_data_length(static_cast<uint32_t>(answer->text.size()));
     }
   }
   return outcome;
 }
 
-bool Login::State::refuse(LoginStatus why, std::string_view sentence) {
-  status = why;
-  reason = sentence;
-  // An initiator reads "wrong secret"; the log also says what it could not have proven.
-  if (why == LoginStatus::kAuthenticationFailure && !refusal.empty()) reason += "; " + refusal;
-  finished = true;
+void Login::enter(State to) {
+  assert(state_ != State::kOver && to != State::kFirstRequest);
+  state_ = to;
+}
+
+bool Login::refuse(LoginStatus status, std::string_view reason) {
+  return refuse({status, std::string(reason), ""});
+}
+
+bool Login::refuse(const LoginRefusal& refusal) {
+  refusal_ = refusal;
+  enter(State::kOver);
   return false;
 }
 
-bool Login::State::check_header(const pdu::Bhs& header) {
-  if (++pdus > limits::kMaxLoginPdus) {
+bool Login::check_header(const pdu::Bhs& header) {
+  if (++pdus_ > limits::kMaxLoginPdus) {
     return refuse(LoginStatus::kInitiatorError, "the login takes too many PDUs");
   }
   if (header.u8(kVersionMinAt) > kVersion) {
     return refuse(LoginStatus::kUnsupportedVersion,
                   "the initiator supports no version of iSCSI that this target does");
   }
-  unsigned csg = current_stage(header);
-  unsigned nsg = next_stage(header);
-  if (csg != kSecurity && csg != kOperational) {
+  const LoginStage csg = current_stage(header);
+  const LoginStage nsg = next_stage(header);
+  if (csg != LoginStage::kSecurity && csg != LoginStage::kOperational) {
     return refuse(LoginStatus::kInitiatorError, "the current stage (CSG) is invalid");
   }
   if (wants_transit(header) && continues(header)) {
     return refuse(LoginStatus::kInitiatorError, "the T and C bits are both set");
   }
-  if (wants_transit(header) && (nsg <= csg || nsg == 2)) {
+  if (wants_transit(header) && (nsg <= csg || !is_stage(nsg))) {
     return refuse(LoginStatus::kInitiatorError, "the next stage (NSG) is invalid");
   }
-  if (started) return check_constant_fields(header);
-  started = true;
-  stage = static_cast<Stage>(csg);
-  std::copy_n(header.data() + kIsidAt, isid.size(), isid.begin());
-  tsih = header.u16(kTsihAt);
-  cid = header.u16(kCidAt);
-  itt = header.itt();
-  first_cmd_sn = header.cmd_sn();
+  if (state_ != State::kFirstRequest) return check_constant_fields(header);
+  enter(State::kRequest);
+  stage_ = csg;
+  std::copy_n(header.data() + kIsidAt, isid_.size(), isid_.begin());
+  tsih_ = header.u16(kTsihAt);
+  cid_ = header.u16(kCidAt);
+  itt_ = header.itt();
+  first_cmd_sn_ = header.cmd_sn();
   return true;
 }
 
-bool Login::State::check_constant_fields(const pdu::Bhs& header) {
-  if (current_stage(header) != stage) {
+bool Login::check_constant_fields(const pdu::Bhs& header) {
+  if (current_stage(header) != stage_) {
     return refuse(LoginStatus::kInitiatorError, "the initiator is in another stage than agreed");
   }
-  if (!std::equal(isid.begin(), isid.end(), header.data() + kIsidAt) ||
-      header.u16(kTsihAt) != tsih || header.u16(kCidAt) != cid || header.itt() != itt) {
+  if (!std::equal(isid_.begin(), isid_.end(), header.data() + kIsidAt) ||
+      header.u16(kTsihAt) != tsih_ || header.u16(kCidAt) != cid_ || header.itt() != itt_) {
     return refuse(LoginStatus::kInitiatorError, "ISID, TSIH, CID or ITT changed during the login");
   }
   return true;
 }
 
-Login::Outcome Login::State::take_request(const pdu::Bhs& header, ByteView text,
-                                          LoginAnswer* answer) {
-  if (sending) {
+Login::Outcome Login::take_request(const pdu::Bhs& header, ByteView text, LoginAnswer* answer) {
+  if (state_ == State::kSendingAnswer) {
     // §6.2: while we send with the C bit, the initiator only asks for more.
     if (!text.empty() || continues(header)) {
       refuse(LoginStatus::kInitiatorError, "text came while an answer was still being sent");
@@ -134,12 +131,12 @@ Login::Outcome Login::State::take_request(const pdu::Bhs& header, ByteView text,
     }
     return send_part(header, answer);
   }
-  if (!request.append(text)) {
+  if (!request_.append(text)) {
     refuse(LoginStatus::kInitiatorError, "the login text is too long");
     return Outcome::kFailed;
   }
   if (continues(header)) {  // §6.2: answered with no text until the last part came
-    answer->header.set_flags(static_cast<uint8_t>(stage << 2));
+    answer->header.set_flags(in_stage(stage_));
     return Outcome::kContinue;
   }
   if (!take_text(header)) return Outcome::kFailed;
@@ -147,85 +144,56 @@ Login::Outcome Login::State::take_request(const pdu::Bhs& header, ByteView text,
 }
 
 // One complete request, of however many PDUs: its keys, and our answer to them.
-bool Login::State::take_text(const pdu::Bhs& header) {
-  response.clear();
-  response_sent = 0;
-  offered_just_now = false;
-  Result<std::vector<TextPair>> pairs = parse_text(request.text());
+bool Login::take_text(const pdu::Bhs& header) {
+  answer_sent_ = 0;
+  Result<std::vector<TextPair>> pairs = parse_text(request_.text());
   if (!pairs) return refuse(LoginStatus::kInitiatorError, pairs.error());
-  if (!check_places(*pairs) || !take_identity(*pairs)) return false;
-  bool taken = stage == kSecurity ? take_security(*pairs) : take_operational(*pairs);
-  if (!taken) return false;
-  if (stage == kOperational && wants_transit(header) && !offers_made) {
-    offers_made = true;
-    negotiation.offer_missing(&response);
-    offered_just_now = negotiation.awaiting_answers();
-  }
-  request.clear();  // pairs pointed into it
+  if (!keys_.take({stage_, isid_, wants_transit(header)}, *pairs)) return refuse(keys_.refusal());
+  request_.clear();  // pairs pointed into it
   return true;
 }
 
 // The next part of the answer, as much as the initiator takes in one PDU. Login uses the default
 // segment length even where a longer one was declared.
-Login::Outcome Login::State::send_part(const pdu::Bhs& header, LoginAnswer* answer) {
-  size_t segment = std::min<size_t>(limits::kMaxLoginSegment,
-                                    negotiation.outcome().max_send_data_segment_length);
-  size_t size = std::min(segment, response.size() - response_sent);
-  answer->text = response.substr(response_sent, size);
+Login::Outcome Login::send_part(const pdu::Bhs& header, LoginAnswer* answer) {
+  const std::string& text = keys_.answer();
+  const size_t segment = std::min<size_t>(limits::kMaxLoginSegment, keys_.segment_length());
+  const size_t size = std::min(segment, text.size() - answer_sent_);
+  answer->text = text.substr(answer_sent_, size);
   answer->header.set_data_length(static_cast<uint32_t>(size));
-  response_sent += size;
-  sending = response_sent < response.size();
-  auto flags = static_cast<uint8_t>(stage << 2);
-  if (sending) flags |= pdu::kFlagContinue;
-  answer->header.set_flags(flags);
-  if (sending || !wants_transit(header)) return Outcome::kContinue;
+  answer_sent_ += size;
+  const bool more = answer_sent_ < text.size();
+  enter(more ? State::kSendingAnswer : State::kRequest);
+  answer->header.set_flags(in_stage(stage_) | (more ? pdu::kFlagContinue : 0));
+  if (more || !wants_transit(header)) return Outcome::kContinue;
   return transit(header, answer);
 }
 
-Login::Outcome Login::State::transit(const pdu::Bhs& header, LoginAnswer* answer) {
-  if (stage == kSecurity && !leave_security()) {
-    return finished ? Outcome::kFailed : Outcome::kContinue;
-  }
-  if (offered_just_now) return Outcome::kContinue;  // the initiator still has to answer
-  auto next = static_cast<Stage>(next_stage(header));
-  if (next == kFullFeature) {
-    Result<void> agreed = negotiation.finish();
-    if (!agreed) {
-      refuse(LoginStatus::kInitiatorError, agreed.error());
-      return Outcome::kFailed;
+Login::Outcome Login::transit(const pdu::Bhs& header, LoginAnswer* answer) {
+  if (stage_ == LoginStage::kSecurity) {
+    switch (keys_.leave_security()) {
+      case LoginKeys::Security::kUnderWay:
+        return Outcome::kContinue;
+      case LoginKeys::Security::kRefused:
+        refuse(keys_.refusal());
+        return Outcome::kFailed;
+      case LoginKeys::Security::kDone:
+        break;
     }
   }
-  answer->header.set_flags(static_cast<uint8_t>(pdu::kFlagTransit | stage << 2 | next));
-  stage = next;
-  if (next != kFullFeature) return Outcome::kContinue;
-  succeed();
+  if (keys_.awaits_answers()) return Outcome::kContinue;
+  const LoginStage next = next_stage(header);
+  if (next == LoginStage::kFullFeature && !keys_.finish()) {
+    refuse(keys_.refusal());
+    return Outcome::kFailed;
+  }
+  answer->header.set_flags(
+      static_cast<uint8_t>(pdu::kFlagTransit | in_stage(stage_) | static_cast<unsigned>(next)));
+  stage_ = next;
+  if (next != LoginStage::kFullFeature) return Outcome::kContinue;
+  parameters_ = keys_.take_parameters();
+  enter(State::kOver);
   return Outcome::kSucceeded;
-}
-
-// False without refuse(): not yet, the authentication is still under way.
-bool Login::State::leave_security() {
-  if (authenticated) return true;
-  if (chap != nullptr) return false;
-  return refuse(LoginStatus::kAuthenticationFailure,
-                "the initiator offered no authentication, but CHAP is required");
-}
-
-void Login::State::succeed() {
-  finished = true;
-  parameters = negotiation.outcome();
-  parameters.discovery = who.discovery;
-  parameters.initiator_name = who.initiator_name;
-  parameters.initiator_alias = who.initiator_alias;
-  parameters.target_name = who.target_name;
-  parameters.isid = isid;
-  parameters.tpgt = who.tpgt;
-  parameters.auth_method = who.auth_method;
-  parameters.auth_user = who.auth_user;
-  parameters.mutual_auth = who.mutual_auth;
-  parameters.read_only = access.read_only;
-  parameters.forwarded_by = origin.gateway;
-  parameters.host_age = host_age;
-  wipe(&access);
 }
 
 }  // namespace sluice::iscsi

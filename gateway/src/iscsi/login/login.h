@@ -6,46 +6,22 @@
 // Threads: one reactor. The caller supplies the time and enforces kLoginTimeout.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
 #include "iscsi/forwarding_wire.h"
-#include "iscsi/login/forwarding_access.h"
+#include "iscsi/login/login_keys.h"
+#include "iscsi/login/login_setup.h"
 #include "iscsi/login/parameters.h"
-#include "iscsi/login/text_exchange.h"
-#include "nexus/exports.h"
+#include "iscsi/login/text.h"
+#include "nexus/target.h"
 #include "pdu/bhs.h"
 
 namespace sluice::iscsi {
-
-class SessionDirectory;
-
-// RFC 7143 §11.13.5: class << 8 | detail.
-enum class LoginStatus : uint16_t {
-  kSuccess = 0x0000,
-  kTargetMovedTemporarily = 0x0101,
-  kTargetMovedPermanently = 0x0102,
-  kInitiatorError = 0x0200,
-  kAuthenticationFailure = 0x0201,
-  kAuthorizationFailure = 0x0202,
-  kNotFound = 0x0203,
-  kTargetRemoved = 0x0204,
-  kUnsupportedVersion = 0x0205,
-  kTooManyConnections = 0x0206,
-  kMissingParameter = 0x0207,
-  kCannotIncludeInSession = 0x0208,
-  kSessionTypeNotSupported = 0x0209,
-  kSessionDoesNotExist = 0x020a,
-  kInvalidDuringLogin = 0x020b,
-  kTargetError = 0x0300,
-  kServiceUnavailable = 0x0301,
-  kOutOfResources = 0x0302,
-};
 
 // One PDU to send. The header is complete except for StatSN, ExpCmdSN and MaxCmdSN, which the
 // connection sets; `text` is its data segment.
@@ -56,24 +32,8 @@ struct LoginAnswer {
 
 class Login {
  public:
-  struct Setup {
-    const lun::Exports* exports = nullptr;
-    const SessionDirectory* sessions = nullptr;  // null: no session is known or counted
-    Offer offer;
-    uint16_t tpgt = 1;          // of the portal that accepted the connection
-    std::string local_address;  // "ip:port" the initiator connected to
-    // Fills `n` cryptographically secure random bytes (CHAP challenge). Tests inject a
-    // deterministic function.
-    std::function<void(uint8_t* out, size_t n)> random;
-    // For a forwarding port: accepts gateways only, with X-dev.sluice.Origin and mutual CHAP. Null:
-    // hosts.
-    const ForwardingAccess* forwarding = nullptr;
-    // Whether a CHAP response of this initiator is evaluated now; false: it is refused as a wrong
-    // one. Empty: always. Not called for a forwarding port.
-    std::function<bool(std::string_view initiator)> may_try = {};
-  };
+  using Setup = LoginSetup;
   explicit Login(Setup setup);
-  ~Login();
 
   enum class Outcome : uint8_t {
     kContinue,  // send the answer and continue
@@ -88,24 +48,58 @@ class Login {
   Outcome on_request(const pdu::Bhs& header, ByteView text, LoginAnswer* answer);
 
   // Valid after kSucceeded.
-  const Parameters& parameters() const;
-  const std::shared_ptr<lun::Target>& target() const;  // null for discovery
-  const Origin& origin() const;                        // for a forwarding port
+  const Parameters& parameters() const { return parameters_; }
+  const std::shared_ptr<lun::Target>& target() const { return keys_.target(); }  // null: discovery
+  const Origin& origin() const { return keys_.origin(); }  // for a forwarding port
   // Valid after the first request.
-  uint16_t requested_tsih() const;  // if not 0, the caller checks whether that session exists
-  uint16_t cid() const;
-  uint32_t first_cmd_sn() const;         // CmdSN of the login
-  const std::string& initiator() const;  // empty before the name has arrived
+  // If not 0, the caller checks whether that session exists.
+  uint16_t requested_tsih() const { return tsih_; }
+  uint16_t cid() const { return cid_; }
+  uint32_t first_cmd_sn() const { return first_cmd_sn_; }  // CmdSN of the login
+  // Empty before the name has arrived.
+  const std::string& initiator() const { return keys_.initiator(); }
   // For the log and the metrics after kFailed: the status and one sentence.
-  LoginStatus status() const;
-  const std::string& reason() const;
+  LoginStatus status() const { return refusal_.status; }
+  const std::string& reason() const { return refusal_.reason; }
 
   // Changes a prepared answer into a failure (no resources, session limit, no such session).
   static void fail(LoginAnswer* answer, LoginStatus status);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  enum class State : uint8_t {
+    kFirstRequest,   // no request has arrived
+    kRequest,        // the initiator sends the next request, or the next part of one
+    kSendingAnswer,  // parts of the answer are still to be sent
+    kOver,           // succeeded or failed
+  };
+
+  void enter(State to);
+  // Returns false.
+  bool refuse(LoginStatus status, std::string_view reason);
+  bool refuse(const LoginRefusal& refusal);
+  // False or kFailed: after a call of refuse().
+  bool check_header(const pdu::Bhs& header);
+  bool check_constant_fields(const pdu::Bhs& header);
+  Outcome take_request(const pdu::Bhs& header, ByteView text, LoginAnswer* answer);
+  bool take_text(const pdu::Bhs& header);
+  Outcome send_part(const pdu::Bhs& header, LoginAnswer* answer);
+  Outcome transit(const pdu::Bhs& header, LoginAnswer* answer);
+
+  State state_ = State::kFirstRequest;
+  LoginStage stage_ = LoginStage::kSecurity;
+  unsigned pdus_ = 0;
+  // --- identical in every request of a login
+  std::array<uint8_t, 6> isid_{};
+  uint16_t tsih_ = 0;
+  uint16_t cid_ = 0;
+  uint32_t itt_ = 0;
+  uint32_t first_cmd_sn_ = 0;
+
+  LoginKeys keys_;
+  TextCollector request_;
+  size_t answer_sent_ = 0;  // bytes of keys_.answer()
+  Parameters parameters_;
+  LoginRefusal refusal_;
 };
 
 }  // namespace sluice::iscsi
