@@ -7,7 +7,8 @@
 
 #include <memory>
 
-#include "forward/link.h"
+#include "forward/dialer.h"
+#include "forward/owner_login.h"
 #include "forward/peers.h"
 #include "forward/stream.h"
 
