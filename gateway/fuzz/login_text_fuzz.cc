@@ -10,6 +10,7 @@
 #include <string>
 
 #include "iscsi/login/login.h"
+#include "iscsi/login/text_exchange.h"
 #include "nexus/exports.h"
 
 namespace {

@@ -10,7 +10,8 @@ namespace sluice::iscsi {
 
 R2tScheduler::R2tScheduler(const SessionContext& session, SessionWriter& writer,
                            TransferTags& transfer_tags)
-    : shard_(session.shard),
+    : session_(session),
+      shard_(session.shard),
       parameters_(session.parameters),
       nexus_(session.nexus.get()),
       writer_(writer),
@@ -90,7 +91,7 @@ void R2tScheduler::wait_for_memory(Task* task) {
 void R2tScheduler::memory_came_back() {
   std::vector<const lun::CommandContext*>
       refused;  // LUNs whose first waiting task was not admitted
-  for (size_t i = 0; i < waiting_.size() && !closed_;) {
+  for (size_t i = 0; i < waiting_.size() && !session_.closing();) {
     Task* task = waiting_[i];
     const lun::CommandContext* itl = task->command.itl;
     const bool behind = std::ranges::find(refused, itl) != refused.end();
@@ -133,7 +134,7 @@ void R2tScheduler::stop_requesting(Task* task) {
 // No task overtakes the first, however small its burst is. The first gets its slice: all bytes that
 // come make the outstanding ones less, and no burst is longer than kMaxSolicited.
 void R2tScheduler::request_bursts() {
-  while (!waiting_for_r2t_.empty() && !closed_) {
+  while (!waiting_for_r2t_.empty() && !session_.closing()) {
     Task* task = waiting_for_r2t_.front();
     if (next_burst(*task) > limits::kMaxSolicited - outstanding_) return;
     request_burst(task);
@@ -234,7 +235,7 @@ void R2tScheduler::admit_others(bool cut_off) {
 }
 
 void R2tScheduler::schedule_r2t() {
-  if (closed_ || (waiting_.empty() && waiting_for_r2t_.empty())) return;
+  if (session_.closing() || (waiting_.empty() && waiting_for_r2t_.empty())) return;
   if (std::exchange(scheduled_, true)) return;
   const auto ask = [self = std::weak_ptr<R2tScheduler*>(self_)] {
     const auto alive = self.lock();

@@ -10,7 +10,8 @@
 // A task is admitted only if there is memory for all of its data. Tasks that each held a part would
 // wait for each other. The scheduler also accounts for unsolicited data, which needs no admission.
 //
-// Threads: one reactor. It may outlive all its tasks, but not its session.
+// Threads: one reactor. It may outlive all its tasks, but not its session. While the session
+// closes, it sends no R2Ts.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +34,6 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   R2tScheduler(const SessionContext& session, SessionWriter& writer, TransferTags& transfer_tags);
   ~R2tScheduler() override;
   R2tScheduler(const R2tScheduler&) = delete;
-
-  // Sends no more R2Ts.
-  void close() { closed_ = true; }
 
   // If the task needs data and all announced data has arrived: passes the data on if it is
   // complete, else requests more. Does nothing for other tasks.
@@ -77,6 +75,7 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   void schedule_r2t();
   void hold_for_unit(Task* task, lun::CommandContext* itl, uint32_t bytes);
 
+  const SessionContext& session_;
   Shard& shard_;
   const Parameters& parameters_;
   lun::Nexus* const nexus_;  // null: a discovery session, which has no tasks
@@ -85,7 +84,6 @@ class R2tScheduler final : public WriteBufferQuota::Waiter {
   std::vector<Task*> waiting_;          // in R2t::kWaitsMemory, oldest first
   std::vector<Task*> waiting_for_r2t_;  // in R2t::kWaitsForR2t, in the order of admission
   bool in_quota_queue_ = false;
-  bool closed_ = false;
   bool scheduled_ = false;    // schedule_r2t() has posted a task
   uint32_t admitted_ = 0;     // number of admitted tasks
   uint64_t admissions_ = 0;   // number of tasks that were ever admitted

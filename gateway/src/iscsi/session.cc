@@ -247,7 +247,6 @@ void Session::close(bool lost, std::function<void()> drained) {
   on_drained_.push_back(std::move(drained));
   if (context_.closing()) return;
   context_.enter(SessionContext::State::kClosing);
-  r2t_.close();
   early_.clear();
   execution_.end_all_unstarted();
   const std::weak_ptr<Session*> self = self_;

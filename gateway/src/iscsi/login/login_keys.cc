@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/safety_mutation.h"
+#include "iscsi/login/forwarder.h"
 #include "iscsi/login/keys.h"
 #include "iscsi/login/names.h"
+#include "iscsi/login/session_admission.h"
 #include "iscsi/session_directory.h"
 #include "nexus/login_access.h"
 
@@ -43,10 +45,13 @@ LoginKeys::LoginKeys(LoginSetup setup) : setup_(std::move(setup)), negotiation_(
 LoginKeys::~LoginKeys() { wipe(&access_); }
 
 bool LoginKeys::refuse(LoginStatus status, std::string_view reason) {
-  refusal_.status = status;
-  refusal_.reason = reason;
+  return refuse({status, std::string(reason), ""});
+}
+
+bool LoginKeys::refuse(LoginRefusal refusal) {
+  refusal_ = std::move(refusal);
   // An initiator reads "wrong secret"; the log also says what it could not have proven.
-  if (status == LoginStatus::kAuthenticationFailure && !denial_.empty()) {
+  if (refusal_.status == LoginStatus::kAuthenticationFailure && !denial_.empty()) {
     refusal_.reason += "; " + denial_;
   }
   return false;
@@ -211,7 +216,7 @@ bool LoginKeys::enter() {
     if (who_.discovery) return true;
     // The origin has authenticated the host. SessionAccess checks the host's access after
     // the origin is authenticated, so that other peers can't find out which hosts exist.
-    access_.read_only = origin_.read_only;
+    access_.read_only = forwarder_.origin.read_only;
     target_ = setup_.exports->find(who_.target_name);
     if (target_ != nullptr) return true;
     return refuse(LoginStatus::kNotFound, "there is no target " + who_.target_name + " here");
@@ -220,87 +225,21 @@ bool LoginKeys::enter() {
     return refuse(who_.discovery ? LoginStatus::kAuthorizationFailure : LoginStatus::kNotFound,
                   denial_);
   }
-  return who_.discovery || (belongs_here() && has_room());
-}
-
-// Portals of a host that the control plane has balanced. The portal group tag tells them apart, in
-// all of the path set (DESIGN §1).
-bool LoginKeys::belongs_here() {
-  if (!access_.redirect || access_.portals.empty()) return true;
-  const std::string tag = "," + std::to_string(setup_.tpgt);
-  if (std::any_of(access_.portals.begin(), access_.portals.end(),
-                  [&](const std::string& portal) { return portal.ends_with(tag); })) {
-    return true;
-  }
-  // A reused ISID is a reinstatement, and must find its session (DESIGN R9).
-  if (setup_.sessions != nullptr &&
-      setup_.sessions->has_session(who_.initiator_name, request_.isid, who_.target_name)) {
-    return true;
-  }
-  const std::string& nearest = access_.portals.front();
-  refusal_.moved_to =
-      nearest.substr(0, nearest.rfind(','));  // §13.8: without the tag when it redirects
-  return refuse(LoginStatus::kTargetMovedTemporarily,
-                "the host's nearest portal is " + refusal_.moved_to);
-}
-
-bool LoginKeys::has_room() {
-  if (setup_.sessions == nullptr) return true;
+  if (who_.discovery) return true;
   const SessionKey key{who_.initiator_name, request_.isid, who_.target_name, setup_.tpgt};
-  if (const unsigned most = setup_.sessions->limit_reached(key); most != 0) {
-    return refuse(LoginStatus::kOutOfResources, "this gateway has " + std::to_string(most) +
-                                                    " sessions, as many as its GatewayPool permits "
-                                                    "(max_sessions_per_gateway)");
-  }
-  if (access_.max_sessions == 0) return true;
-  const unsigned sessions = setup_.sessions->sessions_of(access_.initiators, key);
-  if (sessions < access_.max_sessions) return true;
-  return refuse(LoginStatus::kOutOfResources,
-                "host " + access_.host + " has " + std::to_string(sessions) +
-                    " sessions at this gateway already, and may have " +
-                    std::to_string(access_.max_sessions));
+  LoginRefusal refusal = admit_session(access_, key, setup_.sessions);
+  return refusal.status == LoginStatus::kSuccess || refuse(std::move(refusal));
 }
 
 // Gateways come in by the forwarding port, hosts by the others.
 bool LoginKeys::admit_gateway(std::span<const TextPair> pairs) {
-  const auto origin_pair = std::find_if(
-      pairs.begin(), pairs.end(), [](const TextPair& pair) { return pair.key == kOriginKey; });
   if (setup_.forwarding == nullptr) {
-    if (origin_pair == pairs.end()) return true;
+    if (!names_origin(pairs)) return true;
     return refuse(LoginStatus::kInitiatorError, "a gateway came to a portal that is for hosts");
   }
-  if (origin_pair == pairs.end()) {
-    return refuse(LoginStatus::kMissingParameter, "only gateways may log in to a forwarding port");
-  }
-  Result<Origin> given = parse_origin(origin_pair->value);
-  if (!given) return refuse(LoginStatus::kInitiatorError, given.error());
-  const ForwardingAccess::Identity self = setup_.forwarding->identity();
-  if (self.number == 0 || given->owner != self.number ||
-      given->owner_incarnation != self.incarnation) {
-    return refuse(LoginStatus::kTargetRemoved, "meant for another gateway, or one that is gone");
-  }
-  if (setup_.forwarding->fenced(given->gateway, given->incarnation)) {
-    return refuse(LoginStatus::kAuthorizationFailure, "the gateway is fenced");
-  }
-  // The status is that of a wrong key, so that it does not tell which gateways exist.
-  if (!setup_.forwarding->knows(given->gateway, given->incarnation)) {
-    return refuse(LoginStatus::kAuthenticationFailure, "gateway " + std::to_string(given->gateway) +
-                                                           ", incarnation " + given->incarnation +
-                                                           ", is no peer of this gateway");
-  }
-  if (setup_.forwarding->credentials_of(given->gateway, given->incarnation).empty()) {
-    return refuse(LoginStatus::kAuthenticationFailure,
-                  "no key of gateway " + std::to_string(given->gateway) + " is known yet");
-  }
-  const auto age = std::find_if(pairs.begin(), pairs.end(),
-                                [](const TextPair& pair) { return pair.key == kHostAgeKey; });
-  if (age != pairs.end()) {
-    const Result<Nanos> read = parse_host_age(age->value);
-    if (!read) return refuse(LoginStatus::kInitiatorError, read.error());
-    host_age_ = read.value();
-  }
-  origin_ = std::move(given).value();
-  who_.tpgt = origin_.tpgt;
+  LoginRefusal refusal = read_forwarder(*setup_.forwarding, pairs, &forwarder_);
+  if (refusal.status != LoginStatus::kSuccess) return refuse(std::move(refusal));
+  who_.tpgt = forwarder_.origin.tpgt;
   return true;
 }
 
@@ -344,7 +283,7 @@ bool LoginKeys::choose_method(std::string_view offered) {
   if (gateway) {
     // The peers may have changed since admit_gateway().
     std::vector<ChapPair> keys =
-        setup_.forwarding->credentials_of(origin_.gateway, origin_.incarnation);
+        setup_.forwarding->credentials_of(forwarder_.origin.gateway, forwarder_.origin.incarnation);
     if (keys.empty()) {
       return refuse(LoginStatus::kAuthenticationFailure, "the gateway is no longer a peer");
     }
@@ -450,8 +389,8 @@ Parameters LoginKeys::take_parameters() {
   p.auth_user = who_.auth_user;
   p.mutual_auth = who_.mutual_auth;
   p.read_only = access_.read_only;
-  p.forwarded_by = origin_.gateway;
-  p.host_age = host_age_;
+  p.forwarded_by = forwarder_.origin.gateway;
+  p.host_age = forwarder_.host_age;
   wipe(&access_);
   return p;
 }

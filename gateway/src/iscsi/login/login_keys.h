@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
 #include "iscsi/forwarding_wire.h"
 #include "iscsi/login/chap.h"
+#include "iscsi/login/forwarder.h"
 #include "iscsi/login/keys.h"
 #include "iscsi/login/login_setup.h"
 #include "iscsi/login/negotiation.h"
@@ -58,7 +58,7 @@ class LoginKeys {
   // The longest data segment of an answer.
   uint32_t segment_length() const { return negotiation_.outcome().max_send_data_segment_length; }
   const std::shared_ptr<lun::Target>& target() const { return target_; }  // null for discovery
-  const Origin& origin() const { return origin_; }                        // for a forwarding port
+  const Origin& origin() const { return forwarder_.origin; }              // for a forwarding port
   const std::string& initiator() const { return who_.initiator_name; }    // empty: not known yet
 
  private:
@@ -68,6 +68,7 @@ class LoginKeys {
 
   // Returns false.
   bool refuse(LoginStatus status, std::string_view reason);
+  bool refuse(LoginRefusal refusal);
   bool authenticated() const { return initiator_ == Initiator::kAuthenticated; }
   // They return false after a call of refuse().
   bool check_places(std::span<const TextPair> pairs);
@@ -78,8 +79,6 @@ class LoginKeys {
   bool normalise_target(std::string_view name);
   void find_access();
   bool enter();
-  bool belongs_here();
-  bool has_room();
   bool admit_gateway(std::span<const TextPair> pairs);
   bool take_security(std::span<const TextPair> pairs);
   bool choose_method(std::string_view offered);
@@ -100,8 +99,7 @@ class LoginKeys {
   lun::HostAccess access_;
   bool admitted_ = false;  // to the target or to discovery
   std::string denial_;     // why it is not admitted, for the log
-  Origin origin_;          // for a forwarding port
-  Nanos host_age_ = 0;
+  Forwarder forwarder_;    // for a forwarding port
 
   std::unique_ptr<Chap> chap_;  // null: no authentication has begun
   Negotiation negotiation_;
