@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "config/flags.h"
 #include "control/random_id.h"
-#include "control/volume/owned_units.h"
 #include "control_rbd/rbd_pool.h"
 #include "exit_codes.h"
 #include "port_check.h"
@@ -168,10 +167,6 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
       .state_directory = config.state_directory,
       .device_records = config.control_plane.device_records,
       .around = surroundings(exports, engine, incarnation),
-      .units =
-          [&engine](std::shared_ptr<lun::ReservationStore> store) {
-            return control::owned_units(engine.reactors(), std::move(store));
-          },
       .rbd = control::rbd_pools(),
       .nearly_full = lun::tell_threshold_reached,
       .sessions = [&engine] { return engine.sessions(); },

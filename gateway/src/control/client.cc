@@ -54,10 +54,9 @@ class ClientImpl final : public Client {
             .request = [this](wire::ConnectRequest m) { return stream_->request(std::move(m)); },
             .fenced = [this](const std::string& volume) { volumes_.fenced(volume); },
             .executor = executor_})),
-        units_(setup_.units(store_)),
-        volumes_({.units = *units_,
+        volumes_({.reactors = setup_.around.reactors,
                   .executor = executor_,
-                  .reservations = *store_,
+                  .reservations = store_,
                   .report =
                       [this](const wire::VolumeObserved& observed) {
                         wire::ConnectRequest m;
@@ -376,7 +375,6 @@ class ClientImpl final : public Client {
   StrandExecutor executor_;
   ClientCommits commits_;
   const std::shared_ptr<StreamReservations> store_;
-  const std::unique_ptr<Units> units_;
   Volumes volumes_;
   JobRunner jobs_;
   PoolProber prober_;

@@ -19,10 +19,8 @@
 #include "control/stream.h"
 #include "control/stream_hello.h"
 #include "control/volume/storage_pool.h"
-#include "control/volume/units.h"
 #include "iscsi/login/login_throttle.h"
 #include "iscsi/session_view.h"
-#include "unit/reservations/reservation_contract.h"
 
 namespace sluice::control {
 
@@ -35,8 +33,6 @@ struct ClientSetup {
   // directory for records of volumes on devices; shared by the gateways of a node
   std::string device_records = {};
   Surroundings around;
-  // Creates the units. The store exists before the first unit does and is passed to all of them.
-  std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
   // Ceph pools; null: this gateway has none.
   std::shared_ptr<PoolKind> rbd;
   // Called when the pool of a unit is nearly full; may be empty.

@@ -9,7 +9,6 @@
 #include "control/one_reactor.h"
 #include "control/random_id.h"
 #include "control/test_objects.h"
-#include "control/volume/owned_units.h"
 #include "unit/unit.h"
 
 namespace sluice::control {
@@ -130,10 +129,6 @@ class ClientTest : public testing::Test {
                        },
                    .close_portal = [](const std::string&) {},
                    .review = [](const std::string&) {}},
-        .units =
-            [this](std::shared_ptr<lun::ReservationStore> store) {
-              return owned_units(reactor_, std::move(store));
-            },
         .rbd = nullptr,  // without Ceph
         .nearly_full = nullptr,
         .sessions = [] { return std::vector<iscsi::SessionView>(); },

@@ -12,17 +12,6 @@
 namespace sluice::control {
 namespace {
 
-class NoUnits final : public Units {
- public:
-  std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
-    return nullptr;
-  }
-  std::unique_ptr<LogicalUnitControl> control_of(const std::shared_ptr<lun::Unit>&,
-                                                 uint16_t) override {
-    return nullptr;
-  }
-};
-
 class NoReactors final : public Reactors {
  public:
   unsigned count() const override { return 0; }
@@ -117,15 +106,15 @@ class JobRunnerTest : public testing::Test {
     return std::exchange(told_, {});
   }
 
-  NoUnits units_;
   NoReactors reactors_;
   StrandExecutor executor_{2};
-  StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
-                             .fenced = [](const std::string&) {},
-                             .executor = executor_}};
+  const std::shared_ptr<StreamReservations> store_ = std::make_shared<StreamReservations>(
+      StreamReservations::Setup{.request = [](const wire::ConnectRequest&) { return false; },
+                                .fenced = [](const std::string&) {},
+                                .executor = executor_});
   ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
   const std::shared_ptr<OpenJobs> pool_ = std::make_shared<OpenJobs>();
-  Volumes volumes_{{.units = units_,
+  Volumes volumes_{{.reactors = reactors_,
                     .executor = executor_,
                     .reservations = store_,
                     .report = [](const wire::VolumeObserved&) {},

@@ -21,7 +21,7 @@ class RbdPoolProbe : public std::enable_shared_from_this<RbdPoolProbe> {
   // Probes the pool now. `done` runs for this probe and for each one that probe() begins later. If
   // a probe is already waiting for Ceph, `done` also runs at once, and reports that.
   void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done);
-  // Something changed: probes again, if somebody observes the pool.
+  // Something changed: probes again. Does nothing before the first observe().
   void probe();
 
  private:

@@ -89,7 +89,7 @@ Nanos Volume::step_state(Nanos now) {
 void Volume::assert_invariants() const {
   assert(locked_.has_value() == lifecycle_.is_opening());
   assert(!lifecycle_.holds_lock() || storage_);
-  assert(!lifecycle_.is_at_rest() || !storage_);
+  assert(!lifecycle_.has_no_storage() || !storage_);
   assert(!locked_ || locked_->is_claiming() == (state() == State::kClaiming));
   assert(!locked_ || !locked_->has_answer() || state() == State::kLoading);
   assert(!ending_ || state() == State::kClosing);
@@ -120,11 +120,11 @@ Nanos Volume::step_serving() {
 
 Nanos Volume::follow_order(Nanos now) {
   if (on_removed_) {
-    if (give_up(State::kRemoved)) std::exchange(on_removed_, nullptr)();
+    if (release_storage(State::kRemoved)) std::exchange(on_removed_, nullptr)();
     return kNever;
   }
   if (!order_) return kNever;
-  if (locked_ && yielded() && !give_up(State::kYielded)) return kNever;
+  if (locked_ && yielded() && !release_storage(State::kYielded)) return kNever;
   switch (order_->role()) {
     case wire::VOLUME_ROLE_ACQUIRING:
       return step_acquiring(now);
@@ -132,7 +132,7 @@ Nanos Volume::follow_order(Nanos now) {
       return step_owner(now);
     case wire::VOLUME_ROLE_RELEASING:
       follow(lun::Standing::kTransitioning);
-      if (!give_up(State::kEpochOver)) return kNever;
+      if (!release_storage(State::kEpochOver)) return kNever;
       if (order_->epoch() > closed_epoch_) {
         close_epoch(wire::VOLUME_STATE_RELEASED, "it was not open");
       } else {
@@ -142,7 +142,7 @@ Nanos Volume::follow_order(Nanos now) {
     default:
       follow_owner();
       report_.note_problem(unit_->shape(*order_, false));
-      give_up(State::kFollowing);
+      release_storage(State::kFollowing);
       return kNever;
   }
 }
@@ -153,7 +153,7 @@ Nanos Volume::step_acquiring(Nanos now) {
   follow_owner();
   report_.note_problem(unit_->shape(*order_, false));
   if (yielded()) {
-    give_up(State::kYielded);
+    release_storage(State::kYielded);
     return kNever;
   }
   if (locked_) {
@@ -173,19 +173,19 @@ Nanos Volume::step_acquiring(Nanos now) {
   }
   if (!final) return lock_.poll();
   // A newer order checks the pool again: a filesystem may be mounted by then.
-  give_up(State::kLockFailed);
+  release_storage(State::kLockFailed);
   return kNever;
 }
 
 Nanos Volume::step_owner(Nanos now) {
   if (order_->epoch() <= closed_epoch_) {
     follow_owner();
-    if (give_up(State::kEpochOver)) report_closed();
+    if (release_storage(State::kEpochOver)) report_closed();
     return kNever;
   }
   if (yielded()) {
     follow_owner();
-    if (!give_up(State::kEpochOver)) return kNever;
+    if (!release_storage(State::kEpochOver)) return kNever;
     close_epoch(wire::VOLUME_STATE_RELEASED, "its lock was asked for with a newer order");
     return kNever;
   }
@@ -297,14 +297,14 @@ void Volume::unlock() {
   report_.withdraw_lock();
 }
 
-bool Volume::give_up(State rest) {
+bool Volume::release_storage(State next) {
   unlock();
   if (storage_ && !storage_->is_closed()) {
     lifecycle_.enter(State::kClosing);
     return false;
   }
   storage_.reset();
-  lifecycle_.enter(rest);
+  lifecycle_.enter(next);
   return true;
 }
 
@@ -313,7 +313,7 @@ void Volume::fail(const std::string& why) {
              {{"volume", uid_}, {"epoch", order_->epoch()}, {"reason", why}});
   follow(order_->transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
   closed_epoch_ = order_->epoch();
-  if (give_up(State::kEpochOver)) {
+  if (release_storage(State::kEpochOver)) {
     report(wire::VOLUME_STATE_FAILED, closed_epoch_, why);
   } else {
     ending_ = Ending{wire::VOLUME_STATE_FAILED, closed_epoch_, why};

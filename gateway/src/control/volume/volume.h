@@ -77,7 +77,7 @@ class Volume {
   Nanos step_state(Nanos now);
   void assert_invariants() const;
 
-  // --- at rest, or on the way to serving
+  // --- without storage, or opening it
   Nanos follow_order(Nanos now);
   Nanos step_acquiring(Nanos now);
   Nanos step_owner(Nanos now);
@@ -96,9 +96,9 @@ class Volume {
   void ended(wire::VolumeState state, const std::string& why);
   Nanos step_closing(Nanos now);
   void unlock();
-  // Gives up lock and storage, then enters `rest`. False: the storage is still closing; step() is
-  // called when it is closed.
-  bool give_up(State rest);
+  // Releases lock and storage, then enters `next`, a state without storage. False: the storage is
+  // still closing; step() is called when it is closed.
+  bool release_storage(State next);
   void fail(const std::string& why);
   void close_epoch(wire::VolumeState state, const std::string& why);
   void report_closed();

@@ -31,29 +31,29 @@ bool VolumeLifecycle::is_opening() const {
   return state == State::kLocked || state == State::kLoading || state == State::kClaiming;
 }
 
-bool VolumeLifecycle::is_at_rest() const { return state_ <= State::kLockFailed; }
+bool VolumeLifecycle::has_no_storage() const { return state_ <= State::kLockFailed; }
 
 bool VolumeLifecycle::may_follow(State from, State to) {
   if (from == to) return true;
-  // A volume that neither serves nor closes can be ordered to rest, or removed.
-  const bool rests = to == State::kFollowing || to == State::kEpochOver || to == State::kRemoved;
+  // The role that is ordered, or the removal, leads to these from most states.
+  const bool ordered = to == State::kFollowing || to == State::kEpochOver || to == State::kRemoved;
   switch (from) {
     case State::kNew:
-      return rests || to == State::kLocking;
+      return ordered || to == State::kLocking;
     case State::kFollowing:
     case State::kYielded:
     case State::kEpochOver:
     case State::kLockFailed:
-      return rests || to == State::kYielded || to == State::kLocking;
+      return ordered || to == State::kYielded || to == State::kLocking;
     case State::kLocking:
-      return rests || to == State::kLocked || to == State::kLockFailed || to == State::kClosing;
+      return ordered || to == State::kLocked || to == State::kLockFailed || to == State::kClosing;
     case State::kLocked:
-      return rests || to == State::kYielded || to == State::kLoading || to == State::kClosing;
+      return ordered || to == State::kYielded || to == State::kLoading || to == State::kClosing;
     case State::kLoading:
-      return rests || to == State::kYielded || to == State::kLocked || to == State::kClaiming ||
+      return ordered || to == State::kYielded || to == State::kLocked || to == State::kClaiming ||
              to == State::kClosing;
     case State::kClaiming:
-      return rests || to == State::kYielded || to == State::kLocked || to == State::kServing ||
+      return ordered || to == State::kYielded || to == State::kLocked || to == State::kServing ||
              to == State::kClosing;
     case State::kServing:
       return to == State::kReleasing || to == State::kFencing;
@@ -61,7 +61,7 @@ bool VolumeLifecycle::may_follow(State from, State to) {
     case State::kFencing:
       return to == State::kClosing;
     case State::kClosing:
-      return rests || to == State::kYielded || to == State::kLocking;
+      return ordered || to == State::kYielded || to == State::kLocking;
     case State::kRemoved:
       return false;
   }

@@ -1,12 +1,12 @@
 // The states of a volume on this gateway, and the transitions between them. Volume (volume.h) does
 // the work of each state.
 //
-//   at rest ──> kLocking ──> kLocked ──> kLoading ──> kClaiming ──> kServing
-//      ▲            │            │           │            │            │
-//      │            ▼            ▼           ▼            ▼            ▼
-//      └─────────────────── kClosing <─────────────── kReleasing or kFencing
+//   no storage ──> kLocking ──> kLocked ──> kLoading ──> kClaiming ──> kServing
+//       ▲             │            │           │            │             │
+//       │             ▼            ▼           ▼            ▼             ▼
+//       └──────────────────── kClosing <──────────────── kReleasing or kFencing
 //
-// A state in which the storage is already closed leaves to a state at rest without kClosing.
+// kClosing is left out if the storage is already closed.
 //
 // Threads: enter() one at a time; the other members on any thread.
 #pragma once
@@ -20,17 +20,18 @@ namespace sluice::control {
 class VolumeLifecycle {
  public:
   enum class State : uint8_t {
-    // --- At rest: no lock, and no storage is open. A newer order, or the removal of the volume,
-    // ends these states.
+    // --- No lock, and no storage is open. A newer order, or the removal of the volume, ends these
+    // states.
     kNew,         // No order has arrived.
     kFollowing,   // FORWARDER: the unit has the role that the order gives to it.
     kYielded,     // ACQUIRING, but another gateway requested the lock with an order that is not
                   // older. Only an order that is newer than that one ends this state.
     kEpochOver,   // OWNER or RELEASING in an epoch that is final here: the volume was closed or
-                  // failed to open in it, or its lock was requested. Only a newer epoch opens it.
+                  // failed to open in it, or its lock was requested. It is not served again in it.
     kLockFailed,  // ACQUIRING: the lock can't be taken. Every step() tries again.
 
-    // --- The data is opened. The order to rest, a failure and the removal end these states.
+    // --- The data is opened. A failure, the removal, and an order of another role end these
+    // states.
     kLocking,   // ACQUIRING or OWNER: the storage opens, or another gateway has the lock. Ends when
                 // the storage has opened, or an owner has waited for too long.
     kLocked,    // The lock is held and the record names this process. OWNER ends this state.
@@ -46,7 +47,7 @@ class VolumeLifecycle {
     kFencing,    // The unit aborts its commands. Ends when its backend is closed.
 
     // --- The end of the storage, and of the volume.
-    kClosing,  // The lock was given up, but the storage is not closed yet. Ends when it is.
+    kClosing,  // The lock is released, but the storage is not closed yet. Ends when it is.
     kRemoved,  // The removal is complete. No state follows.
   };
 
@@ -62,7 +63,7 @@ class VolumeLifecycle {
   // This gateway holds the lock, and the unit has no backend yet.
   bool is_opening() const;
   // No lock, and no storage is open or being opened.
-  bool is_at_rest() const;
+  bool has_no_storage() const;
 
   // Whether `to` may follow `from`; a state may follow itself.
   static bool may_follow(State from, State to);

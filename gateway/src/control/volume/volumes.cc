@@ -84,6 +84,7 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
 
 Volumes::Volumes(Setup setup)
     : setup_(std::move(setup)),
+      units_{.reactors = setup_.reactors, .store = setup_.reservations},
       pools_({.services = setup_.services,
               .rbd = setup_.rbd,
               .device_records = setup_.device_records,
@@ -125,10 +126,11 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
   if (!there) {
     Entry entry;
     entry.pool = volume.pool_uid();
-    entry.unit = setup_.units.open(identity.value(), volume);
-    entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.control_of(entry.unit, self_),
-                                            static_cast<VolumeServices&>(*this),
-                                            [this, uid] { wake(uid, 0, kNow); });
+    auto unit = std::make_unique<OwnedUnit>(identity.value(), volume, units_, self_);
+    entry.unit = unit->unit();
+    entry.volume =
+        std::make_shared<Volume>(uid, self_, std::move(unit), static_cast<VolumeServices&>(*this),
+                                 [this, uid] { wake(uid, 0, kNow); });
     entry.unit->watch_epochs([seen = std::weak_ptr(entry.volume)](uint64_t epoch) {
       if (const auto fenced = seen.lock()) fenced->saw_epoch(epoch);
     });
@@ -301,14 +303,14 @@ Result<std::shared_ptr<VolumeStorage>> Volumes::storage_of(const wire::DesiredVo
 
 void Volumes::load(const Record& beside, uint64_t epoch, bool settle,
                    std::function<void(Loaded)> done) {
-  setup_.reservations.load_for(beside, epoch, settle, std::move(done));
+  setup_.reservations->load_for(beside, epoch, settle, std::move(done));
 }
 
 void Volumes::open_commits(Record record, std::shared_ptr<VolumeStorage> storage) {
-  setup_.reservations.open(std::move(record), std::move(storage));
+  setup_.reservations->open(std::move(record), std::move(storage));
 }
 
-void Volumes::close_commits(const std::string& volume) { setup_.reservations.close(volume); }
+void Volumes::close_commits(const std::string& volume) { setup_.reservations->close(volume); }
 
 void Volumes::report(const wire::VolumeObserved& observed) { setup_.report(observed); }
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "control/volume/owned_unit.h"
 #include "control/volume/pool_table.h"
 #include "control/volume/reservations.h"
 #include "control/volume/strand_executor.h"
-#include "control/volume/units.h"
 #include "control/volume/volume.h"
 
 namespace sluice::control {
@@ -23,9 +23,9 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume);
 class Volumes final : private VolumeServices {
  public:
   struct Setup {
-    Units& units;
+    Reactors& reactors;
     StrandExecutor& executor;
-    StreamReservations& reservations;
+    std::shared_ptr<StreamReservations> reservations;  // of all units
     std::function<void(const wire::VolumeObserved&)> report;
     PoolServices services;
     std::shared_ptr<PoolKind> rbd;  // null: this gateway has no Ceph pools
@@ -89,6 +89,7 @@ class Volumes final : private VolumeServices {
   void remove_entry(const std::string& uid);
 
   const Setup setup_;
+  OwnedUnit::Shared units_;
   uint16_t self_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;

@@ -1,5 +1,5 @@
 // How orders of the control plane change a unit that this gateway serves.
-#include "control/volume/owned_units.h"
+#include "control/volume/owned_unit.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +15,16 @@
 namespace sluice::control {
 namespace {
 
-class OwnedUnitsTest : public testing::Test {
+class OwnedUnitTest : public testing::Test {
  protected:
   static constexpr uint64_t kBytes = 1 << 20;
 
-  OwnedUnitsTest() {
+  OwnedUnitTest() {
     wanted_.set_size_bytes(kBytes);
     wanted_.set_block_size(512);
-    unit_ = units_->open({.uuid = {1}, .serial = "1", .block_size = 512}, wanted_);
-    control_ = units_->control_of(unit_, 1);
+    control_ = std::make_unique<OwnedUnit>(
+        lun::UnitIdentity{.uuid = {1}, .serial = "1", .block_size = 512}, wanted_, shared_, 1);
+    unit_ = control_->unit();
     target_->set_luns({{0, unit_}}, reactors_);
     control_->serve(std::make_unique<lun::TestBackend>(kBytes), {}, 1);
     reactors_.run();
@@ -46,14 +47,14 @@ class OwnedUnitsTest : public testing::Test {
   BufferPool buffers_{size_t{1} << 20};
   lun::LatencyLog latencies_;
   wire::DesiredVolume wanted_;
-  std::unique_ptr<Units> units_ = owned_units(reactors_, nullptr);
+  OwnedUnit::Shared shared_{.reactors = reactors_, .store = nullptr};
   std::shared_ptr<lun::Unit> unit_;
-  std::unique_ptr<LogicalUnitControl> control_;
+  std::unique_ptr<OwnedUnit> control_;
   std::shared_ptr<lun::Target> target_ =
       std::make_shared<lun::Target>("iqn.2026-11.dev.sluice:t", "", 1);
 };
 
-TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHostsToo) {
+TEST_F(OwnedUnitTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHostsToo) {
   EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
@@ -62,7 +63,7 @@ TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHos
       << "MODE PARAMETERS CHANGED";
 }
 
-TEST_F(OwnedUnitsTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) {
+TEST_F(OwnedUnitTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) {
   control_->release([](bool) {});
   reactors_.run();
   auto cached = std::make_unique<lun::TestBackend>(kBytes);
@@ -72,7 +73,7 @@ TEST_F(OwnedUnitsTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn)
   EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}));
 }
 
-TEST_F(OwnedUnitsTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
+TEST_F(OwnedUnitTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
   auto& backend = dynamic_cast<lun::TestBackend&>(*unit_->shared_backend());
   wanted_.set_write_cache(true);
   wanted_.set_size_bytes(2 * kBytes);
@@ -84,7 +85,7 @@ TEST_F(OwnedUnitsTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
   EXPECT_TRUE(unit_->write_cache());
 }
 
-TEST_F(OwnedUnitsTest, AResetRestoresTheOrderedWriteCache) {
+TEST_F(OwnedUnitTest, AResetRestoresTheOrderedWriteCache) {
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->default_write_cache());
@@ -94,7 +95,7 @@ TEST_F(OwnedUnitsTest, AResetRestoresTheOrderedWriteCache) {
 }
 
 // Each gateway that exports the unit reports the change to its own hosts.
-TEST_F(OwnedUnitsTest, GrowingByOrderRaisesNoAttentionForPresentForwardedHosts) {
+TEST_F(OwnedUnitTest, GrowingByOrderRaisesNoAttentionForPresentForwardedHosts) {
   wanted_.set_size_bytes(2 * kBytes);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512);
