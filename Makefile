@@ -143,6 +143,7 @@ test-operations: build-cluster ## starts that fail, reloads and stops under load
 
 test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, other processes, pools and images under load: histories judged, 3 minutes
 	@.ci/deps go faults
+	@.ci/compile release faulty-gateway
 	@.ci/tier robustness tests/robustness/run
 
 test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, control plane restored, 40 seconds; `make scenarios` has all
@@ -178,15 +179,17 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 
 robustness: build-cluster ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, and the same on a real Ceph, shown
 	@.ci/deps go faults ceph
+	@.ci/compile release faulty-gateway
 	@SLUICE_RBD=1 V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0)
 
 robustness-long: build-cluster ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults ceph
+	@.ci/compile release faulty-gateway
 	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
 robustness-mutations: build-cluster ## gateways that each lack a safety rule, MUTATION (all) by regular expression: each must be found out; 40 minutes
 	@.ci/deps go faults ceph
-	@.ci/compile mutation sluice-gateway
+	@.ci/compile mutation sluice-gateway faulty-gateway
 	@V=1 .ci/tier mutations tests/robustness/mutations '$(or $(MUTATION),.)'
 
 scenarios: build-cluster ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes

@@ -65,8 +65,6 @@ var keys = []proof{
 		"gateway Defaults.OfALunAreThoseOfTheTable"),
 	by("gateway/src/config/key_table.cc Luns.oui", "= (none)",
 		"gateway Defaults.OfALunAreThoseOfTheTable"),
-	by("gateway/src/config/key_table.cc Luns.fault", "= (none)",
-		"gateway Defaults.OfALunAreThoseOfTheTable"),
 	by("gateway/src/config/key_table.cc Rbd.namespace", "= (none)",
 		"gateway Defaults.OfAnImageOfCephAreThoseOfTheTable"),
 	by("gateway/src/config/key_table.cc Rbd.monitors", "= (those of conf)",

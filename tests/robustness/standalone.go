@@ -28,11 +28,27 @@ type standalone struct {
 	hung      []netns.Undo // reactors that hang for good
 }
 
-// The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
-// is still in progress when its retry arrives (R5).
 var standaloneLUNs = []string{
 	`backend: file, path: %s/lun0.img, size: 1MiB`,
-	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=90;delay-ms=2600"`,
+	`backend: file, path: %s/lun1.img, size: 1MiB`,
+}
+
+// The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
+// is still in progress when its retry arrives (R5).
+const slowSecondLUN = "SLUICE_BACKEND_FAULTS=lun1.img=delay-every=90;delay-ms=2600"
+
+// withFaults returns the program beside a gateway that is the same gateway, but injects faults into its backends
+// (gateway/src/faulty_open.cc).
+func withFaults(gateway string) (string, error) {
+	program, err := filepath.EvalSymlinks(gateway)
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(filepath.Dir(program), "faulty-gateway")
+	if _, err := os.Stat(program); err != nil {
+		return "", fmt.Errorf("%w (.ci/compile release faulty-gateway)", err)
+	}
+	return program, nil
 }
 
 const (
@@ -41,7 +57,11 @@ const (
 	iscsiPort       = 3260
 )
 
-func startStandalone(ctx context.Context, program, directory string, note noter) (system, error) {
+func startStandalone(ctx context.Context, gateway, directory string, note noter) (system, error) {
+	program, err := withFaults(gateway)
+	if err != nil {
+		return nil, err
+	}
 	network, err := netns.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
 	if err != nil {
 		return nil, err
@@ -56,6 +76,7 @@ func startStandalone(ctx context.Context, program, directory string, note noter)
 		setup.LUNs = append(setup.LUNs, fmt.Sprintf(lun, directory))
 	}
 	if s.clock, setup.Environment, err = newClock(directory, gatewayNode); err == nil {
+		setup.Environment = append(setup.Environment, slowSecondLUN)
 		s.gateway, err = setup.Process()
 	}
 	if err == nil {

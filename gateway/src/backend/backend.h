@@ -1,7 +1,7 @@
 // The contract between a LUN and its storage. Read this header before you write a backend;
 // backend/conformance.h has the test suite that every backend passes.
 //
-// - unit/unit -> [faulty] -> null | memory | file | block -> Aio (net/) -> kernel
+// - unit/unit -> null | memory | file | block -> Aio (net/) -> kernel
 // - rbd (backend/rbd) -> librbd, whose threads complete through Aio
 // - sg | nvme (backend/passthrough) -> commands of the device
 //
@@ -95,7 +95,7 @@ struct Io {
     iovec iov = {};
     uint64_t a = 0;
     uint64_t b = 0;
-    uint64_t seen = 0;  // number of losses when the request began (descriptor.h)
+    uint64_t seen = 0;  // number of losses when the request began (writeback_losses.h)
     void* p = nullptr;
   } priv;
 };
@@ -203,9 +203,7 @@ struct Spec {
   bool write_cache = false;
   bool read_only = false;
   bool create = true;  // file: create it (sparse) if it is missing; needs size
-  // Fault injection, for tests only: backend/faulty.h documents the keys. Empty: none.
-  std::string fault;
-  CephAccess ceph;  // rbd
+  CephAccess ceph;     // rbd
   // rbd: after fencing, check() opens the image again with a new client. Off in a cluster: only the
   // control plane knows who owns the image then (DESIGN R4).
   bool reopen_after_fence = true;

@@ -20,6 +20,7 @@ namespace sluice::backend {
 struct Subject {
   virtual ~Subject() = default;
   Spec spec;
+  std::string faults;       // faulty/faulty.h
   std::string skip_reason;  // not empty: not available on this machine
   bool keeps_data = true;   // false: reads return zeros whatever was written
   bool locked = false;      // a second open fails and names the first process

@@ -77,7 +77,7 @@ std::vector<ConformanceCase> cases(const std::string& prefix, const std::string&
     c.name = prefix + c.name;
     c.make = [make = c.make, fault] {
       auto subject = make();
-      subject->spec.fault = fault;
+      subject->faults = fault;
       subject->lends = subject->lends && fault.empty();
       return subject;
     };

@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include "faulty/faulty.h"
+
 namespace sluice::backend {
 
 void Conformance::SetUp() {
@@ -20,7 +22,9 @@ void Conformance::reopen(const std::function<void(Spec&)>& change) {
   change(spec);
   auto opened = open(spec);
   ASSERT_TRUE(opened.ok()) << opened.error();
-  backend_ = std::move(*opened);
+  auto faulty = with_faults(std::move(*opened), subject_->faults, spec.block_size);
+  ASSERT_TRUE(faulty.ok()) << faulty.error();
+  backend_ = std::move(*faulty);
   driver_ = std::make_unique<Driver>(*backend_);
 }
 

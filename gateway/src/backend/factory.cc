@@ -4,7 +4,6 @@
 
 #include "backend/block.h"
 #include "backend/failure.h"
-#include "backend/faulty.h"
 #include "backend/file.h"
 #include "backend/memory.h"
 #include "backend/null.h"
@@ -51,12 +50,7 @@ Result<std::unique_ptr<Backend>> open(const Spec& spec) {
   if (!valid) {
     return Error{spec.kind + (spec.path.empty() ? "" : ":" + spec.path) + ": " + valid.error()};
   }
-  Result<std::unique_ptr<Backend>> backend = open_kind(spec);
-  if (!backend || spec.fault.empty()) return backend;
-  Result<FaultPlan> plan = parse_faults(spec.fault);
-  if (!plan) return Error{plan.error()};
-  return std::unique_ptr<Backend>(
-      std::make_unique<Faulty>(std::move(*backend), *plan, spec.block_size));
+  return open_kind(spec);
 }
 
 }  // namespace sluice::backend

@@ -4,20 +4,18 @@
 #include <array>
 #include <span>
 
-#include "backend/faulty.h"
 #include "backend/options.h"
 #include "backend/size_text.h"
 
 namespace sluice::backend {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPlainKeys = {"size", "block-size", "write-cache",
-                                                        "read-only", "fault"};
-constexpr std::array<std::string_view, 7> kFileKeys = {
-    "size", "block-size", "write-cache", "read-only", "fault", "io", "create"};
-constexpr std::array<std::string_view, 9> kImageKeys = {"size",      "block-size", "write-cache",
-                                                        "read-only", "fault",      "conf",
-                                                        "monitors",  "user",       "keyring"};
+constexpr std::array<std::string_view, 4> kPlainKeys = {"size", "block-size", "write-cache",
+                                                        "read-only"};
+constexpr std::array<std::string_view, 6> kFileKeys = {"size",      "block-size", "write-cache",
+                                                       "read-only", "io",         "create"};
+constexpr std::array<std::string_view, 8> kImageKeys = {
+    "size", "block-size", "write-cache", "read-only", "conf", "monitors", "user", "keyring"};
 
 Result<bool> parse_switch(std::string_view value) {
   if (value == "on") return true;
@@ -41,7 +39,6 @@ Result<void> set_size(uint64_t& target, std::string_view value) {
 
 // Empty where the key is none of these.
 std::string* text_of(std::string_view key, Spec& spec) {
-  if (key == "fault") return &spec.fault;
   if (key == "conf") return &spec.ceph.config_file;
   if (key == "monitors") return &spec.ceph.monitors;
   if (key == "user") return &spec.ceph.user;
@@ -171,10 +168,6 @@ Result<void> validate(const Spec& spec) {
   if (spec.size > kLargest) return Error{"size is beyond 8EiB, the limit"};
   if (spec.size == kLargest && spec.kind != "null") {
     return Error{"size is 8EiB, which only null can have: the kernel's limit is a byte less"};
-  }
-  if (!spec.fault.empty()) {
-    Result<FaultPlan> plan = parse_faults(spec.fault);
-    if (!plan) return Error{plan.error()};
   }
   return {};
 }

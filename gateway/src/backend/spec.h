@@ -9,9 +9,8 @@
 //   rbd:pool/image,conf=/etc/ceph/ceph.conf,user=sluice,keyring=/etc/sluice/ceph.keyring
 //   rbd:pool/namespace/image,monitors=192.0.2.1;192.0.2.2,user=sluice,keyring=/...
 //
-// Every kind also accepts size=, block-size=512|4096, write-cache=on|off, read-only=on|off and
-// fault=<faults> (backend/faulty.h; here its keys are separated by ';'). A path can't contain a
-// comma.
+// Every kind also accepts size=, block-size=512|4096, write-cache=on|off and read-only=on|off. A
+// path can't contain a comma.
 #pragma once
 
 #include <cstdint>

@@ -145,7 +145,6 @@ class Differ {
     keep(before.spec.block_size, &spec.block_size, name + ": block-size");
     keep(before.spec.direct, &spec.direct, name + ": io");
     keep(before.spec.read_only, &spec.read_only, name + ": read-only");
-    keep(before.spec.fault, &spec.fault, name + ": fault");
     keep(before.spec.ceph, &spec.ceph, name + ": rbd");
     keep(before.product, &after->product, name + ": product");
     keep(before.oui, &after->oui, name + ": oui");

@@ -6,9 +6,9 @@ namespace sluice::config {
 namespace {
 
 auto fields(const backend::Spec& spec) {
-  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
+  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, ceph,
                reopen_after_fence] = spec;
-  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
+  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, ceph,
                   reopen_after_fence);
 }
 

@@ -139,7 +139,6 @@ TEST(Defaults, OfALunAreThoseOfTheTable) {
   EXPECT_EQ(lun.uuid, derive_uuid("iqn.2026-11.example:t", 3, lun.spec.kind, "/disk"));
   EXPECT_EQ(lun.spec.size, 0U) << "the file's own";
   EXPECT_EQ(lun.oui, 0U);
-  EXPECT_EQ(lun.spec.fault, "");
 }
 
 TEST(Defaults, OfAFlagAreThoseOfTheKey) {

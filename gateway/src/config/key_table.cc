@@ -220,8 +220,6 @@ constexpr auto kLuns = std::to_array<Key>({
     text("oui", 6, 8, "(none)",
          "An IEEE OUI, `00:1b:21`: the NAA designator is then of type 6, else 3 (locally "
          "assigned)."),
-    text("fault", 0, 1024, "(none)",
-         "For tests only: faults to inject, `read-error-every=100;delay-every=10`."),
 });
 
 constexpr auto kRbd = std::to_array<Key>({

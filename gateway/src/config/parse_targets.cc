@@ -150,7 +150,6 @@ void read_spec(const Section& section, backend::Spec* spec) {
   section.on_off("write-cache", &spec->write_cache);
   section.on_off("read-only", &spec->read_only);
   section.on_off("create", &spec->create);
-  section.text("fault", &spec->fault);
   if (spec->kind.empty()) return;  // reported already
   const bool has_path = backend::is_file_or_device(*spec);
   if (section.has("path") && !has_path) section.fault("path", spec->kind + " has no path");

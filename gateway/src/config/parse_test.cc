@@ -46,7 +46,7 @@ const Fault kShape[] = {
     {"UnknownKeyInAList", with_luns("  - id: 0\n    backend: 'null'\n    sise: 1GiB\n"),
      "g.yaml:7: targets[0].luns[0]: unknown key 'sise'; did you mean 'size'? Valid keys: id uuid "
      "backend path rbd size block-size physical-block-size io write-cache read-only create product "
-     "oui fault\n"
+     "oui\n"
      "g.yaml:6: targets[0].luns[0].backend: no size; write null:1GiB"},
     {"TargetsInACluster",
      "targets: []\ncontrol-plane: {endpoints: [\"127.0.0.1:1\"], insecure-loopback: on}\n",

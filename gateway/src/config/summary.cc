@@ -44,7 +44,6 @@ std::string describe(const backend::Spec& spec) {
   if (spec.kind == "file") text += spec.direct ? ", io=direct" : ", io=buffered";
   text += fmt::format(", block-size={}, write-cache={}", spec.block_size, on_off(spec.write_cache));
   if (spec.read_only) text += ", read-only";
-  if (!spec.fault.empty()) text += ", fault=" + spec.fault;
   return text;
 }
 

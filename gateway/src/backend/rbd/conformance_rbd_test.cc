@@ -21,7 +21,7 @@ struct ImageSubject : Subject {
 ConformanceCase image(const std::string& name, uint32_t block_size, const std::string& fault) {
   return {name, [=]() -> std::unique_ptr<Subject> {
             auto subject = std::make_unique<ImageSubject>(block_size);
-            subject->spec.fault = fault;
+            subject->faults = fault;
             return subject;
           }};
 }

@@ -61,7 +61,7 @@ ConformanceCase device(const std::string& name, const std::string& kind, uint32_
       (kind == "sg" ? "SLUICE_SG_" : "SLUICE_NVME_") + std::to_string(block_size);
   return {name, [=]() -> std::unique_ptr<Subject> {
             auto subject = std::make_unique<DeviceSubject>(kind, variable, block_size);
-            subject->spec.fault = fault;
+            subject->faults = fault;
             subject->spec.write_cache = write_cache;
             return subject;
           }};

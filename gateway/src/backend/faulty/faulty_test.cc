@@ -1,4 +1,4 @@
-#include "backend/faulty.h"
+#include "faulty/faulty.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,7 @@ std::unique_ptr<Backend> memory_with(const std::string& fault) {
   Spec spec;
   spec.kind = "memory";
   spec.size = 1 << 20;
-  spec.fault = fault;
-  auto opened = open(spec);
+  auto opened = with_faults(open(spec).value(), fault, spec.block_size);
   EXPECT_TRUE(opened.ok()) << opened.error();
   return std::move(*opened);
 }
@@ -107,11 +106,7 @@ TEST(Faulty, TheFenceCheckSucceedsWhateverTheMediumDoes) {
 }
 
 TEST(Faulty, AFailedAtomicWriteLeavesWhatWasThere) {
-  Spec spec;
-  spec.kind = "memory";
-  spec.size = 1 << 20;
-  spec.fault = "atomic=8KiB;write-error-every=2";
-  auto backend = open(spec).value();
+  auto backend = memory_with("atomic=8KiB;write-error-every=2");
   Driver driver(*backend);
   Bytes old(8192, 1), next(8192, 2);
   EXPECT_EQ(driver.submit(Op::kWrite, 0, 8192, {{old.data(), 8192}}, kIoAtomic), 8192);

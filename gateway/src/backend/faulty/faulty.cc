@@ -1,4 +1,4 @@
-#include "backend/faulty.h"
+#include "faulty/faulty.h"
 
 #include <algorithm>
 #include <array>
@@ -108,6 +108,14 @@ Result<FaultPlan> parse_faults(std::string_view text) {
     if (!applied) return Error{"fault: " + std::string(option.key) + ": " + applied.error()};
   }
   return plan;
+}
+
+Result<std::unique_ptr<Backend>> with_faults(std::unique_ptr<Backend> inner, std::string_view text,
+                                             uint32_t block_size) {
+  if (text.empty()) return inner;
+  Result<FaultPlan> plan = parse_faults(text);
+  if (!plan) return Error{plan.error()};
+  return std::unique_ptr<Backend>(std::make_unique<Faulty>(std::move(inner), *plan, block_size));
 }
 
 // The state of an Io that is not passed through directly.

@@ -1,5 +1,5 @@
 // Wraps a backend and injects failures deterministically: faults are counted, not random. For
-// tests; every faulted Io allocates memory.
+// tests only: no program that ships links this room. Every faulted Io allocates memory.
 //
 // The text form is a list of key=value separated by ';' or ',':
 //   read-error-every=N     the Nth, 2Nth, ... kRead fails; likewise:
@@ -41,6 +41,11 @@ struct FaultPlan {
 };
 
 Result<FaultPlan> parse_faults(std::string_view text);
+
+// `inner` with the faults of this text, or `inner` itself if the text is empty. Short transfers end
+// at a multiple of `block_size`.
+Result<std::unique_ptr<Backend>> with_faults(std::unique_ptr<Backend> inner, std::string_view text,
+                                             uint32_t block_size);
 
 class Faulty final : public Backend {
  public:
