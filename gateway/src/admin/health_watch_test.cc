@@ -79,7 +79,7 @@ class Health : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(Health, AVanishedMediumIsNotReadyUntilItIsBack) {
+TEST_F(Health, ALunWithAVanishedMediumIsNotReadyUntilTheMediumReturns) {
   check_media(exports_);
   EXPECT_EQ(state(), "ready");
   medium_->present = false;
@@ -111,13 +111,13 @@ TEST_F(Health, AMisplacedMediumStaysReadyAndIsLoggedOnce) {
   EXPECT_NE(lines_[1].find("info    medium is back"), std::string::npos) << lines_[1];
 }
 
-TEST_F(Health, TheWatchEndsWhenTold) {
+TEST_F(Health, TheWatchStopsOnRequestAndMayBeStoppedTwice) {
   HealthWatch watch(exports_);
   EXPECT_TRUE(watch.stop());
   EXPECT_TRUE(watch.stop()) << "twice";
 }
 
-TEST_F(Health, ViewsTellWhatALunIs) {
+TEST_F(Health, ALunViewReportsTargetNumberSizeUuidAndReadOnlyState) {
   const LunView view = lun_views(exports_).at(0);
   EXPECT_EQ(view.target, "iqn.2026-11.example:t");
   EXPECT_EQ(view.lun, 4u);

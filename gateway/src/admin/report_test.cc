@@ -61,7 +61,7 @@ TEST(Sessions, JsonHoldsEveryNegotiatedParameterByItsName) {
   EXPECT_EQ(negotiated["MaxBurstLength"], 1048576);
 }
 
-TEST(Sessions, TheTableShowsWhoAndWhatWasNegotiated) {
+TEST(Sessions, TheTableShowsNamesAddressesAndNegotiatedParameters) {
   const Result<std::string> table = sessions_table(sessions_json({a_session()}));
   ASSERT_TRUE(table.ok()) << table.error();
   for (const char* text :
@@ -71,12 +71,12 @@ TEST(Sessions, TheTableShowsWhoAndWhatWasNegotiated) {
   }
 }
 
-TEST(Sessions, NoneIsSaidInWords) {
+TEST(Sessions, AnEmptyListIsPrintedAsNoSessions) {
   EXPECT_EQ(sessions_json({}), "[]");
   EXPECT_EQ(sessions_table("[]").value(), "no sessions\n");
 }
 
-TEST(Sessions, AnAliasOfAnyBytesBreaksNeitherJsonNorTerminal) {
+TEST(Sessions, NamesOfArbitraryBytesAreEscapedInJsonAndTable) {
   iscsi::SessionView view = a_session();
   view.parameters.initiator_alias = "\xff\x1b[2J\n";
   view.parameters.initiator_name = "iqn.\x1b[2J";
@@ -86,13 +86,13 @@ TEST(Sessions, AnAliasOfAnyBytesBreaksNeitherJsonNorTerminal) {
   EXPECT_THAT(sessions_table(text).value(), Not(HasSubstr("\x1b")));
 }
 
-TEST(Sessions, AListOfAnotherVersionIsRefusedNotMisread) {
+TEST(Sessions, TablesRefuseJsonWithoutTheExpectedFields) {
   EXPECT_FALSE(sessions_table("[{}]").ok());
   EXPECT_FALSE(sessions_table("not json").ok());
   EXPECT_FALSE(luns_table("[{}]").ok());
 }
 
-TEST(Luns, JsonAndTableShowWhatALunDid) {
+TEST(Luns, JsonAndTableShowTheStatisticsOfALun) {
   LunView view;
   view.target = "iqn.2026-11.dev.sluice:demo";
   view.lun = 3;
@@ -124,7 +124,7 @@ TEST(Columns, AreAlignedAndTrimmed) {
   EXPECT_EQ(table.text(), "A          LONGER\nwide cell  x\n");
 }
 
-TEST(HumanNumbers, AreShortAndExactEnough) {
+TEST(HumanNumbers, AreFormattedWithAReadableUnit) {
   EXPECT_EQ(human_bytes(0), "0B");
   EXPECT_EQ(human_bytes(1023), "1023B");
   EXPECT_EQ(human_bytes(1536), "1.5KiB");

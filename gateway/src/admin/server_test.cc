@@ -65,14 +65,14 @@ TEST_F(AdminSocket, AnswersARequest) {
   EXPECT_EQ(result.value(), R"([{"tsih":1}])");
 }
 
-TEST_F(AdminSocket, AnswersLargerThanASocketBufferArriveWhole) {
+TEST_F(AdminSocket, AnswersLargerThanASocketBufferArriveCompletely) {
   serve();
   const Result<std::string> result = ask(path_, "big");
   ASSERT_TRUE(result.ok()) << result.error();
   EXPECT_EQ(result.value().size(), (size_t{3} << 20) + 2);
 }
 
-TEST_F(AdminSocket, IsClosedToOthers) {
+TEST_F(AdminSocket, IsAccessibleToItsOwnerOnly) {
   const mode_t before = umask(0);
   serve();
   umask(before);
@@ -83,7 +83,7 @@ TEST_F(AdminSocket, IsClosedToOthers) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
-TEST_F(AdminSocket, SeveralRequestsGoOverOneConnectionUpToABound) {
+TEST_F(AdminSocket, OneConnectionServesALimitedNumberOfRequests) {
   serve();
   const Result<Descriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
@@ -94,7 +94,7 @@ TEST_F(AdminSocket, SeveralRequestsGoOverOneConnectionUpToABound) {
   EXPECT_EQ(exchange(client.value().get(), "{\"request\": \"sessions\"}\n"), "");
 }
 
-TEST_F(AdminSocket, ALineWithoutEndIsDroppedAtItsBound) {
+TEST_F(AdminSocket, AnOverlongLineEndsItsConnection) {
   serve();
   const Result<Descriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
@@ -102,7 +102,7 @@ TEST_F(AdminSocket, ALineWithoutEndIsDroppedAtItsBound) {
   EXPECT_TRUE(ask(path_, "sessions").ok()) << "and the next client is served";
 }
 
-TEST_F(AdminSocket, AClientThatHangsUpHarmsNobody) {
+TEST_F(AdminSocket, ClientsThatDisconnectBeforeTheirAnswerDoNotAffectOthers) {
   serve();
   for (int i = 0; i < 50; ++i) {
     const Result<Descriptor> client = connect_to(path_);
@@ -112,7 +112,7 @@ TEST_F(AdminSocket, AClientThatHangsUpHarmsNobody) {
   EXPECT_TRUE(ask(path_, "sessions").ok());
 }
 
-TEST_F(AdminSocket, StopsWhileAClientIsConnectedAndRemovesItself) {
+TEST_F(AdminSocket, StopsWithoutWaitingForAConnectedClientAndRemovesItsFile) {
   serve();
   const Result<Descriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
@@ -125,7 +125,7 @@ TEST_F(AdminSocket, StopsWhileAClientIsConnectedAndRemovesItself) {
   EXPECT_NE(access(path_.c_str(), F_OK), 0);
 }
 
-TEST_F(AdminSocket, ASocketLeftBehindIsReplacedALiveOneIsNot) {
+TEST_F(AdminSocket, AStaleSocketIsReplacedAndALiveOneIsNot) {
   {
     const Result<Descriptor> left_behind = listen_at(path_);
     ASSERT_TRUE(left_behind.ok());
@@ -137,7 +137,7 @@ TEST_F(AdminSocket, ASocketLeftBehindIsReplacedALiveOneIsNot) {
   EXPECT_TRUE(ask(path_, "sessions").ok());
 }
 
-TEST_F(AdminSocket, WhatIsNoSocketIsLeftAlone) {
+TEST_F(AdminSocket, AFileThatIsNotASocketIsNotReplaced) {
   ASSERT_EQ(mkdir((directory_ + "/made").c_str(), 0700), 0);
   std::ofstream(path_) << "precious";
   const Result<std::unique_ptr<Server>> server = Server::start(path_, handlers_);
@@ -146,21 +146,21 @@ TEST_F(AdminSocket, WhatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(access(path_.c_str(), F_OK), 0);
 }
 
-TEST_F(AdminSocket, APathTooLongIsRefused) {
+TEST_F(AdminSocket, AnOverlongPathIsRefused) {
   const Result<std::unique_ptr<Server>> server =
       Server::start("/tmp/" + std::string(120, 'x'), handlers_);
   ASSERT_FALSE(server.ok());
   EXPECT_THAT(server.error(), HasSubstr("a socket's path has 1 to 107 bytes"));
 }
 
-TEST_F(AdminSocket, WithoutAGatewayTheClientSaysSo) {
+TEST_F(AdminSocket, TheClientReportsThatNoGatewayServesTheSocket) {
   const Result<std::string> result = ask(path_, "sessions");
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error(),
             "no gateway serves " + path_ + "; is it running? --socket names another");
 }
 
-TEST(AdminAnswer, WhateverTheLineHoldsIsAnswered) {
+TEST(AdminAnswer, EveryInvalidRequestLineIsAnsweredWithAnError) {
   const Handlers handlers = {{"sessions", [] { return "[]"; }}};
   for (const std::string line :
        {"", "{", "[]", "null", "42", "\"sessions\"", "{}", "{\"request\": 1}",

@@ -14,13 +14,13 @@ namespace {
 constexpr int kRwfAtomic = 0x40;
 constexpr uint32_t kUnit = 16384;
 
-TEST(AtomicWrites, TheLargestUnitIsOfferedWhereTheKernelHasOne) {
+TEST(AtomicWrites, TheLargestUnitOfTheKernelIsOffered) {
   EXPECT_EQ(choose_atomic_writes(512, 16384, 1, 512).bytes, 16384u);
   EXPECT_EQ(choose_atomic_writes(4096, 4096, 1, 4096).bytes, 4096u);
   EXPECT_EQ(choose_atomic_writes(4096, 65536, 8, 4096).segments, 8u);
 }
 
-TEST(AtomicWrites, NoneIsOfferedThatCouldNotBeKept) {
+TEST(AtomicWrites, AUnitThatCannotBeGuaranteedIsNotOffered) {
   EXPECT_EQ(choose_atomic_writes(0, 0, 0, 512).bytes, 0u);
   EXPECT_EQ(choose_atomic_writes(4096, 16384, 0, 512).bytes, 0u) << "no vector may be given";
   EXPECT_EQ(choose_atomic_writes(512, 2048, 1, 4096).bytes, 0u) << "smaller than a block";
@@ -71,7 +71,7 @@ class AtomicDescriptorTest : public testing::Test {
 };
 
 // As NVMe drives do. Up to Linux 6.17 pieces are refused that are no whole blocks.
-TEST_F(AtomicDescriptorTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryMayBegin) {
+TEST_F(AtomicDescriptorTest, SegmentsOfPartialBlocksAreBouncedDespiteRelaxedAlignment) {
   backend_ = AtomicDescriptor::open(scratch_.file("b.img"), 4);
   Driver driver(*backend_);
   driver.aio().answer_with([](const AioOp& op) { return static_cast<int32_t>(op.length); });
@@ -83,7 +83,7 @@ TEST_F(AtomicDescriptorTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryM
   EXPECT_FALSE(driver.aio().records().back().aligned_512) << "whole blocks need no copy";
 }
 
-TEST_F(AtomicDescriptorTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
+TEST_F(AtomicDescriptorTest, AnAtomicWriteIsSubmittedAsOneDurableWrite) {
   answer(kUnit);
   EXPECT_EQ(write(kUnit, {{memory_, kUnit}}), kUnit);
   ASSERT_EQ(driver_.aio().records().size(), 1u);
@@ -91,13 +91,13 @@ TEST_F(AtomicDescriptorTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
   EXPECT_EQ(driver_.aio().records()[0].length, kUnit);
 }
 
-TEST_F(AtomicDescriptorTest, OtherWritesClaimNothing) {
+TEST_F(AtomicDescriptorTest, OtherWritesAreSubmittedWithoutTheAtomicFlag) {
   answer(kUnit);
   EXPECT_EQ(write(kUnit, {{memory_, kUnit}}, 0), kUnit);
   EXPECT_EQ(driver_.aio().records()[0].rw_flags, RWF_DSYNC);
 }
 
-TEST_F(AtomicDescriptorTest, MorePiecesThanTheKernelTakesAreGatheredIntoOne) {
+TEST_F(AtomicDescriptorTest, MoreSegmentsThanTheKernelAcceptsAreGatheredIntoOne) {
   uint32_t pieces = 0;
   driver_.aio().answer_with([&](const AioOp& op) {
     pieces = op.iovcnt;
@@ -109,14 +109,14 @@ TEST_F(AtomicDescriptorTest, MorePiecesThanTheKernelTakesAreGatheredIntoOne) {
   EXPECT_TRUE(driver_.aio().records()[1].aligned_512);
 }
 
-TEST_F(AtomicDescriptorTest, OnlyTheSupportedSizeAndOffsetAreTaken) {
+TEST_F(AtomicDescriptorTest, OnlyTheSupportedSizeAndOffsetAreAccepted) {
   EXPECT_EQ(write(0, {{memory_, kUnit / 2}}), -EINVAL);
   EXPECT_EQ(write(0, {{memory_, 2 * kUnit}}), -EINVAL);
   EXPECT_EQ(write(512, {{memory_, kUnit}}), -EINVAL);
   EXPECT_TRUE(driver_.aio().records().empty());
 }
 
-TEST_F(AtomicDescriptorTest, ATornOrRefusedWriteIsAnErrorAndNotTriedWithoutThePromise) {
+TEST_F(AtomicDescriptorTest, AShortOrRefusedAtomicWriteFailsAndIsNotRetriedAsAnOrdinaryWrite) {
   answer(kUnit / 2);
   EXPECT_EQ(write(0, {{memory_, kUnit}}), -EIO);
   answer(-EOPNOTSUPP);

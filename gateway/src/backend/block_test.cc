@@ -45,7 +45,7 @@ TEST_F(BlockTest, WritesAreDurableWhileTheCacheIsOff) {
   EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
 }
 
-TEST_F(BlockTest, TakesOverTheDevicesNewSize) {
+TEST_F(BlockTest, AdoptsTheNewSizeOfTheDevice) {
   auto backend = open_loop("");
   ASSERT_NE(backend, nullptr);
   EXPECT_EQ(backend->size_bytes(), kSize);
@@ -58,7 +58,7 @@ TEST_F(BlockTest, TakesOverTheDevicesNewSize) {
   EXPECT_EQ(driver.write(2 * kSize - 4096, Bytes(4096)), 0);
 }
 
-TEST_F(BlockTest, WhatIsReservedAtItsStartIsOutOfReach) {
+TEST_F(BlockTest, TheReservedStartOfTheDeviceIsNotAccessible) {
   constexpr uint64_t kReserved = 1 << 20;
   const Bytes label(kReserved, 0xa5);
   std::fstream raw(loop_.path(), std::ios::in | std::ios::out | std::ios::binary);
@@ -85,7 +85,7 @@ TEST_F(BlockTest, WhatIsReservedAtItsStartIsOutOfReach) {
   EXPECT_EQ(all[kSize - 1], 9);
 }
 
-TEST_F(BlockTest, AShrunkDeviceFailsForGoodEvenIfItGrowsAgain) {
+TEST_F(BlockTest, AShrunkDeviceFailsUntilItIsReopenedEvenIfItGrowsAgain) {
   auto backend = open_loop("");
   ASSERT_NE(backend, nullptr);
   ASSERT_TRUE(loop_.set_size(kSize / 2));
@@ -130,7 +130,7 @@ TEST_F(BlockTest, DiscardReachesTheDevice) {
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
-TEST_F(BlockTest, WhereTheRingCannotDiscardAThreadDoes) {
+TEST_F(BlockTest, AThreadDiscardsIfTheRingCannot) {
   auto backend = open_loop("");
   ASSERT_NE(backend, nullptr);
   if (backend->info().discard_granularity == 0 || backend->info().discard_zeroes) {
@@ -150,7 +150,7 @@ TEST_F(BlockTest, WhereTheRingCannotDiscardAThreadDoes) {
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
-TEST_F(BlockTest, RefusalsSayWhatToDo) {
+TEST_F(BlockTest, RefusalsIncludeTheFix) {
   EXPECT_THAT(try_open("block:" + scratch_.file("backing.img")).error(), HasSubstr("use file:"));
   EXPECT_THAT(try_open("file:" + loop_.path()).error(), HasSubstr("use block:"));
   EXPECT_THAT(try_open("block:/dev/there-is-no-such").error(), HasSubstr("existing"));
@@ -158,14 +158,14 @@ TEST_F(BlockTest, RefusalsSayWhatToDo) {
   EXPECT_EQ(open_loop(",size=1MiB")->size_bytes(), 1u << 20);
 }
 
-TEST_F(BlockTest, ALunOfSmallBlocksOnADeviceOfLargeOnesIsRefused) {
+TEST_F(BlockTest, ABlockSizeSmallerThanThatOfTheDeviceIsRefused) {
   LoopDevice large(scratch_.file("large.img"), kSize, 4096);
   if (!large.skip_reason().empty()) GTEST_SKIP() << large.skip_reason();
   EXPECT_THAT(try_open("block:" + large.path()).error(), HasSubstr("block-size=4096"));
   EXPECT_TRUE(try_open("block:" + large.path() + ",block-size=4096").ok());
 }
 
-TEST_F(BlockTest, ADriveWithoutACacheCannotTurnItOn) {
+TEST_F(BlockTest, AWriteCacheCannotBeEnabledOnADriveWithoutOne) {
   struct stat status;
   ASSERT_EQ(stat(loop_.path().c_str(), &status), 0);
   const bool cached = read_block_queue(status.st_rdev).value().write_back;

@@ -22,7 +22,7 @@ TEST_P(Conformance, ASecondOpenerIsRefusedUntilTheFirstCloses) {
   ASSERT_NO_FATAL_FAILURE(reopen([](Spec&) {}));
 }
 
-TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
+TEST_P(Conformance, CloseReleasesTheLockAndRetainsLentMemory) {
   ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
   const uint8_t* lent = backend().borrow(65536, 65536);
   close_and_wait(backend());
@@ -39,7 +39,7 @@ TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
 }
 
 // A second close() also calls its callback.
-TEST_P(Conformance, WhoClosesIsToldOnceThatItIsDoneHoweverOften) {
+TEST_P(Conformance, EveryCloseCallbackRunsExactlyOnce) {
   std::atomic<unsigned> told[2] = {0, 0};
   for (auto& count : told) {
     backend().close([&count] {

@@ -28,7 +28,7 @@ void Conformance::reopen(const std::function<void(Spec&)>& change) {
   driver_ = std::make_unique<Driver>(*backend_);
 }
 
-TEST_P(Conformance, WhatIsWrittenIsReadBackAtEverySize) {
+TEST_P(Conformance, WrittenDataIsReadBackAtEverySize) {
   uint64_t offset = 0;
   uint8_t salt = 0;
   for (uint64_t blocks : {1, 2, 3, 7, 8, 9, 64, 127, 128, 600}) {
@@ -42,7 +42,7 @@ TEST_P(Conformance, WhatIsWrittenIsReadBackAtEverySize) {
   ASSERT_EQ(driver_->read(kSubjectSize - block(), block()), expected(last));
 }
 
-TEST_P(Conformance, EveryShapeOfIovecTransfersTheSame) {
+TEST_P(Conformance, EveryIovecLayoutTransfersTheSameData) {
   // Lengths of the vectors, in bytes; the sum is a multiple of 4096.
   const std::vector<std::vector<size_t>> shapes = {
       {4096}, {512, 3584}, {1, 4095}, {48, 4000, 48}, {2048, 2048, 4096}, {65536, 4096}, {4095, 1}};
@@ -75,7 +75,7 @@ TEST_P(Conformance, AMegabyteOfUnalignedMemoryTransfers) {
   ASSERT_EQ(driver_->read(0, length), expected(data));
 }
 
-TEST_P(Conformance, TheHolderOfTheDataPassesTheFenceCheck) {
+TEST_P(Conformance, AnOpenBackendPassesTheFenceCheck) {
   EXPECT_EQ(driver_->submit(Op::kCheckFence, 0, 0), 0);
   ASSERT_NO_FATAL_FAILURE(reopen([](Spec& spec) { spec.read_only = true; }));
   EXPECT_EQ(driver_->submit(Op::kCheckFence, 0, 0), 0);
@@ -84,7 +84,7 @@ TEST_P(Conformance, TheHolderOfTheDataPassesTheFenceCheck) {
   }
 }
 
-TEST_P(Conformance, NeverWrittenRangesReadZeros) {
+TEST_P(Conformance, UnwrittenRangesReadZeros) {
   EXPECT_EQ(driver_->read(0, 65536), Bytes(65536));
   EXPECT_EQ(driver_->read(kSubjectSize - 4096, 4096), Bytes(4096));
 }
@@ -102,7 +102,7 @@ TEST_P(Conformance, RequestsBeyondTheEndAreRefused) {
   EXPECT_EQ(backend().size_bytes(), end);
 }
 
-TEST_P(Conformance, DiscardedRangesReadZerosWherePromisedAndTheRestStays) {
+TEST_P(Conformance, DiscardedRangesReadZerosIfAnnouncedAndTheRestIsUnchanged) {
   const Bytes data = pattern(0, 262144, 3);
   ASSERT_EQ(driver_->write(0, data), 0);
   const uint64_t from = 3 * uint64_t{block()};
@@ -134,7 +134,7 @@ TEST_P(Conformance, WriteZeroesZeroesExactlyItsRange) {
   }
 }
 
-TEST_P(Conformance, ZeroingEverythingCompletesHoweverManyStepsItTakes) {
+TEST_P(Conformance, ZeroingTheWholeLunCompletesInAnyNumberOfSteps) {
   for (uint8_t flags : {0, int{kIoMayUnmap}}) {
     const Bytes data = pattern(kSubjectSize - 8192, 8192, 4);
     ASSERT_EQ(driver_->write(kSubjectSize - 8192, data), 0);
@@ -150,7 +150,7 @@ TEST_P(Conformance, FlushAndForcedUnitAccessSucceed) {
   EXPECT_EQ(driver_->read(0, 8192), expected(data));
 }
 
-TEST_P(Conformance, BothCacheModesKeepData) {
+TEST_P(Conformance, BothCacheModesPreserveData) {
   for (bool on : {true, false}) {
     if (!backend().set_write_cache(on)) continue;
     EXPECT_EQ(backend().write_cache(), on);
@@ -163,7 +163,7 @@ TEST_P(Conformance, BothCacheModesKeepData) {
 
 // A backend without atomic writes must refuse them: the host must not get an ordinary write
 // instead.
-TEST_P(Conformance, AnAtomicWriteIsTakenWholeInOneOrRefused) {
+TEST_P(Conformance, AnAtomicWriteIsPerformedCompletelyOrRefused) {
   const uint64_t unit = backend().info().atomic_write_bytes;
   Bytes data = pattern(0, unit == 0 ? 4096 : 2 * unit + 1, 3);
   const auto write = [&](uint64_t offset, std::vector<iovec> iov) {
@@ -195,7 +195,7 @@ TEST_P(Conformance, AnAtomicWriteIsTakenWholeInOneOrRefused) {
   EXPECT_EQ(driver_->read(0, 4 * unit), before);
 }
 
-TEST_P(Conformance, TwoThreadsMaySubmitAtOnce) {
+TEST_P(Conformance, TwoThreadsMaySubmitConcurrently) {
   auto work = [&](uint64_t base) {
     Driver driver(backend());
     for (uint8_t round = 0; round < 40; ++round) {
@@ -228,7 +228,7 @@ TEST_P(Conformance, NeighbouringBlocksMayBeWrittenByTwoThreads) {
             expected(pattern(0, 64 * uint64_t{block()}, 6)));
 }
 
-TEST_P(Conformance, GrowingKeepsDataAndShrinkingIsRefused) {
+TEST_P(Conformance, GrowingPreservesDataAndShrinkingIsRefused) {
   if (!subject_->grows) {
     EXPECT_FALSE(backend().resize(2 * kSubjectSize).ok()) << "grew without its device";
     EXPECT_TRUE(backend().resize(kSubjectSize).ok());
@@ -259,7 +259,7 @@ TEST_P(Conformance, AReadOnlyBackendRefusesChanges) {
   EXPECT_EQ(driver_->read(0, 4096), Bytes(4096));
 }
 
-TEST_P(Conformance, LentMemoryShowsWhatWasWritten) {
+TEST_P(Conformance, LentMemoryContainsTheWrittenData) {
   ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
   const uint8_t* lent = backend().borrow(65536, 65536);
   EXPECT_EQ(lent != nullptr, subject_->lends);

@@ -54,7 +54,7 @@ TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
 }
 
 // The caller flushes the cached data afterwards, so this does not block (unit/write_cache.h).
-TEST_F(FileTest, TurningTheCacheOffLeavesTheFlushToTheNextRequest) {
+TEST_F(FileTest, DisablingTheCacheLeavesTheFlushToTheCaller) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
@@ -68,7 +68,7 @@ TEST_F(FileTest, TurningTheCacheOffLeavesTheFlushToTheNextRequest) {
   EXPECT_FALSE(is_delayed(disk_.file("a.img")));
 }
 
-TEST_F(FileTest, TheLastCloseFlushesWhatTheCacheHeld) {
+TEST_F(FileTest, TheLastCloseFlushesTheCachedData) {
   auto backend = open_text(text(",write-cache=on"));
   ASSERT_EQ(Driver(*backend).write(0, pattern(0, 65536, 1)), 0);
   if (!is_delayed(disk_.file("a.img"))) GTEST_SKIP() << "this filesystem places data at once";
@@ -76,7 +76,7 @@ TEST_F(FileTest, TheLastCloseFlushesWhatTheCacheHeld) {
   EXPECT_FALSE(is_delayed(disk_.file("a.img")));
 }
 
-TEST_F(FileTest, WhereDsyncIsRefusedASyncFollowsTheWrite) {
+TEST_F(FileTest, ASyncFollowsTheWriteIfDsyncIsRefused) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   driver.aio().answer_with([](const AioOp& op) { return op.rw_flags != 0 ? -EOPNOTSUPP : 0; });
@@ -97,7 +97,7 @@ TEST_F(FileTest, AFailedSyncFailsTheIo) {
   EXPECT_EQ(driver.discard(0, 4096, kIoFua), -EIO);
 }
 
-TEST_F(FileTest, ZerosAreWrittenWhereTheFilesystemCannotZero) {
+TEST_F(FileTest, ZerosAreWrittenIfTheFilesystemCannotZero) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   driver.aio().answer_with(
@@ -115,7 +115,7 @@ TEST_F(FileTest, ZerosAreWrittenWhereTheFilesystemCannotZero) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kFallocate), 0u) << "asked again after a refusal";
 }
 
-TEST_F(FileTest, ErrorsOfTheKernelComeBackAsTheyAre) {
+TEST_F(FileTest, ErrorsOfTheKernelAreReportedAsNoSpaceOrMediumError) {
   auto backend = open_text(text(",io=direct"));
   Driver driver(*backend);
   int32_t error = -ENOSPC;
@@ -132,7 +132,7 @@ TEST_F(FileTest, ErrorsOfTheKernelComeBackAsTheyAre) {
       << "a block that its device can't read is a medium error";
 }
 
-TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
+TEST_F(FileTest, TransfersThatEndWithinABlockAreTruncatedToWholeBlocks) {
   auto backend = open_text(text(",io=direct"));
   Driver driver(*backend);
   driver.aio().answer_with([](const AioOp&) { return 1000; });
@@ -142,7 +142,7 @@ TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), -EIO);
 }
 
-TEST_F(FileTest, DirectIoOnlyEverSeesAlignedMemory) {
+TEST_F(FileTest, DirectIoUsesOnlyAlignedMemory) {
   auto backend = open_text(text(",io=direct"));
   if (backend->info().memory_alignment < 512) GTEST_SKIP() << "the disk takes any memory";
   Driver driver(*backend);
@@ -158,7 +158,7 @@ TEST_F(FileTest, DirectIoOnlyEverSeesAlignedMemory) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kReadv), 1u);
 }
 
-TEST_F(FileTest, CachedReadsCompleteAtOnce) {
+TEST_F(FileTest, CachedReadsCompleteImmediately) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
@@ -167,7 +167,7 @@ TEST_F(FileTest, CachedReadsCompleteAtOnce) {
   EXPECT_TRUE(driver.aio().records().empty());
 }
 
-TEST_F(FileTest, AFullFilesystemAnswersNoSpace) {
+TEST_F(FileTest, AFullFilesystemReportsNoSpace) {
   ScratchDirectory tmpfs("/dev/shm");
   TinyFilesystem tiny(tmpfs.directory(), "256k");
   if (!tiny.skip_reason().empty()) GTEST_SKIP() << tiny.skip_reason();
@@ -183,7 +183,7 @@ TEST_F(FileTest, AFullFilesystemAnswersNoSpace) {
   EXPECT_EQ(driver.write(0, Bytes(65536)), 0) << "discard gave nothing back";
 }
 
-TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoGoesOn) {
+TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoContinues) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   ASSERT_EQ(unlink(disk_.file("a.img").c_str()), 0);
@@ -192,7 +192,7 @@ TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoGoesOn) {
   EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
 }
 
-TEST_F(FileTest, AFileInUseWhoseNameLeadsElsewhereIsMisplacedAndIoGoesOn) {
+TEST_F(FileTest, ARenamedOrReplacedFileIsReportedAsMisplacedAndIoContinues) {
   auto backend = open_text(text(""));
   const std::string name = disk_.file("a.img"), other = disk_.file("b.img");
   EXPECT_EQ(backend->misplaced(), "");
@@ -207,7 +207,7 @@ TEST_F(FileTest, AFileInUseWhoseNameLeadsElsewhereIsMisplacedAndIoGoesOn) {
   EXPECT_EQ(backend->misplaced(), "");
 }
 
-TEST_F(FileTest, ATruncatedFileFailsItsCheckForGoodAndReadsFail) {
+TEST_F(FileTest, ATruncatedFileFailsItsCheckPermanentlyAndItsReadsFail) {
   for (const char* io : {",io=buffered", ",io=direct"}) {
     auto backend = open_text(text(io));
     Driver driver(*backend);
@@ -237,7 +237,7 @@ TEST_F(FileTest, CreatesSparseFilesAndGrowsThemToTheConfiguredSize) {
   EXPECT_EQ(open_text("file:" + disk_.file("a.img"))->size_bytes(), 8u << 20);
 }
 
-TEST_F(FileTest, RefusalsSayWhatToDo) {
+TEST_F(FileTest, RefusalsIncludeTheFix) {
   const std::string path = disk_.file("a.img");
   EXPECT_THAT(try_open("file:" + path).error(), HasSubstr("say size="));
   EXPECT_THAT(try_open(text(",create=off")).error(), HasSubstr("create it"));
@@ -252,7 +252,7 @@ TEST_F(FileTest, RefusalsSayWhatToDo) {
   EXPECT_THAT(try_open("file:" + path + ",block-size=4096").error(), HasSubstr("truncate -s 4096"));
 }
 
-TEST_F(FileTest, ReadersShareAFileAndKeepWritersOut) {
+TEST_F(FileTest, ReadersShareAFileAndExcludeWriters) {
   open_text(text("")).reset();
   auto first = open_text(text(",read-only=on"));
   auto second = open_text(text(",read-only=on"));

@@ -57,7 +57,7 @@ TEST_F(GuardedWordTest, ALostPageFailsTheAccessAgainAndAgainAndOthersGoOn) {
   }
 }
 
-TEST_F(GuardedWordTest, EveryThreadHasAGuardOfItsOwn) {
+TEST_F(GuardedWordTest, EveryThreadHasItsOwnGuard) {
   install_word_guard();
   truncate(8192);
   auto work = [&](uint64_t offset, bool succeeds) {
@@ -75,14 +75,14 @@ TEST_F(GuardedWordTest, EveryThreadHasAGuardOfItsOwn) {
   three.join();
 }
 
-TEST_F(GuardedWordTest, AFaultThatIsNoneOfOursStillEndsTheProcess) {
+TEST_F(GuardedWordTest, AFaultOutsideAGuardedCopyStillEndsTheProcess) {
   install_word_guard();
   truncate(0);
   EXPECT_DEATH(touch(), "");
   EXPECT_DEATH(raise(SIGBUS), "");
 }
 
-TEST_F(GuardedWordTest, AFaultThatIsNoneOfOursReachesTheEarlierHandler) {
+TEST_F(GuardedWordTest, AFaultOutsideAGuardedCopyReachesTheEarlierHandler) {
   auto fault = [&] {
     std::signal(SIGBUS, [](int) { _exit(42); });
     install_word_guard();

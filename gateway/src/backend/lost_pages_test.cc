@@ -27,7 +27,7 @@ struct OpenWrite {
   Io io;
 };
 
-TEST_F(FileTest, WhatWasWrittenWhileAnotherWriteWasLostIsNotTakenForDurable) {
+TEST_F(FileTest, AWriteInFlightDuringALostWriteFails) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   OpenWrite told(*backend, driver.aio(), 0);
@@ -44,7 +44,7 @@ TEST_F(FileTest, WhatWasWrittenWhileAnotherWriteWasLostIsNotTakenForDurable) {
 }
 
 // What a device says of the error is what a sync answers: blk_status_to_errno() of the kernel.
-TEST_F(FileTest, AMediumErrorOrALostDeviceIsALossForOthersAsAnyOther) {
+TEST_F(FileTest, AMediumErrorOrALostDeviceFailsConcurrentWrites) {
   for (const int error : {ENODATA, EREMOTEIO, ENOLINK, ETIMEDOUT, ENODEV}) {
     auto backend = open_text(text(""));
     Driver driver(*backend);
@@ -83,7 +83,7 @@ class Roomy final : public Descriptor {
   uint64_t free_ = 0;
 };
 
-TEST_F(FileTest, APageForWhichTheDeviceHadNoSpaceIsALossForOthersAndAFullFilesystemIsNone) {
+TEST_F(FileTest, NoSpaceFailsConcurrentWritesUnlessTheFilesystemIsFull) {
   for (const bool full : {true, false}) {
     const auto backend = Roomy::open(disk_.file("b.img"), full ? 65536 : uint64_t{1} << 30);
     TestAio aio;
@@ -97,7 +97,7 @@ TEST_F(FileTest, APageForWhichTheDeviceHadNoSpaceIsALossForOthersAndAFullFilesys
   }
 }
 
-TEST_F(FileTest, AFlushThatHeardOfAPageWithoutSpaceTakesItFromNobody) {
+TEST_F(FileTest, AFlushThatReceivesNoSpaceAlsoFailsAConcurrentDurableWrite) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
   OpenWrite durable(*backend, driver.aio(), 4096, kIoFua);
@@ -117,7 +117,7 @@ TEST_F(FileTest, AFlushThatHeardOfAPageWithoutSpaceTakesItFromNobody) {
 }
 
 // Where a filesystem can't zero, zeros are written for as long as there are gigabytes of them.
-TEST_F(FileTest, ZerosThatWereLostWhileMoreWereWrittenAreNotTakenForDurable) {
+TEST_F(FileTest, AWriteOfZerosInProgressFailsIfAConcurrentWriteIsLost) {
   auto backend = open_text(text(""));
   Driver driver(*backend);
   driver.aio().answer_with(
@@ -141,7 +141,7 @@ TEST_F(FileTest, ZerosThatWereLostWhileMoreWereWrittenAreNotTakenForDurable) {
   EXPECT_EQ(zeros.result, -EIO) << "the page that was lost may be one of them";
 }
 
-TEST_F(FileTest, ADirectWriteThatFailsIsNoOthersMatter) {
+TEST_F(FileTest, AFailedDirectWriteDoesNotFailConcurrentWrites) {
   auto backend = open_text(text(",io=direct"));
   Driver driver(*backend);
   OpenWrite failing(*backend, driver.aio(), 0);
@@ -155,7 +155,7 @@ TEST_F(FileTest, ADirectWriteThatFailsIsNoOthersMatter) {
   EXPECT_EQ(driver.flush(), 0);
 }
 
-TEST_F(FileTest, AFlushIsToldOnceOfWhatWasLostThoughAWriteHeardOfItFirst) {
+TEST_F(FileTest, ALossReportedToAWriteIsReportedOnceToTheNextFlush) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
   driver.aio().answer_with(

@@ -40,20 +40,20 @@ TEST(MemoryAllocation, TracksPagesWrittenAndDiscarded) {
   EXPECT_EQ(map_of_pages(*backend), "+1 -62 +1 -64 +65 -831 ");
 }
 
-TEST(MemoryAllocation, LooksNoFurtherThanAsked) {
+TEST(MemoryAllocation, ReportsNoMoreThanTheRequestedLength) {
   auto backend = open_text("memory:4MiB");
   EXPECT_EQ(backend->allocation(512, 1024)->length, 1024u);
   EXPECT_EQ(backend->allocation(512, UINT64_MAX)->length, (4u << 20) - 512);
 }
 
-TEST(MemoryZeroing, GivesTheReactorBackBetweenSteps) {
+TEST(MemoryZeroing, YieldsTheReactorBetweenSteps) {
   auto backend = open_text("memory:64MiB");
   Driver driver(*backend);
   EXPECT_EQ(driver.write_zeroes(0, 64 << 20, kIoMayUnmap), 0);
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kTimeout), 3u);
 }
 
-TEST(MemoryGrowth, BeyondTheReservationIsRefusedWithAMend) {
+TEST(MemoryGrowth, BeyondTheReservationIsRefusedWithTheFix) {
   auto backend = open_text("memory:1MiB");
   auto grown = backend->resize(uint64_t{1} << 40);
   ASSERT_FALSE(grown.ok());
@@ -61,7 +61,7 @@ TEST(MemoryGrowth, BeyondTheReservationIsRefusedWithAMend) {
   EXPECT_EQ(backend->size_bytes(), 1u << 20);
 }
 
-TEST(MemoryOpen, SizesOfTerabytesCostNothing) {
+TEST(MemoryOpen, TerabyteSizesNeedNoMemoryUpFront) {
   auto backend = open_text("memory:4TiB");
   Driver driver(*backend);
   const uint64_t last = (uint64_t{4} << 40) - 512;

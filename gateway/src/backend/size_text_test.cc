@@ -21,7 +21,7 @@ TEST(Size, ReadsBinaryUnitsInAnySpelling) {
   EXPECT_EQ(parse_size("18446744073709551615").value(), UINT64_MAX);
 }
 
-TEST(Size, RefusesWhatIsNoSize) {
+TEST(Size, RefusesInvalidSizes) {
   for (const char* bad : {"", "GiB", "-1", "1.5GiB", "1GB", "1 GiB", "16EiB", "1iB", "0x10",
                           "18446744073709551616", "16777216TiB", "1KiBB"}) {
     EXPECT_FALSE(parse_size(bad).ok()) << bad;

@@ -33,13 +33,13 @@ TEST(SpecText, DefaultsAreSafe) {
   EXPECT_EQ(spec->size, 0u);
 }
 
-TEST(SpecText, TakesASizeInPlaceOfAPath) {
+TEST(SpecText, AcceptsASizeInsteadOfAPath) {
   EXPECT_EQ(parse_spec("null:1GiB").value().size, uint64_t{1} << 30);
   EXPECT_EQ(parse_spec("memory:256MiB,block-size=4096").value().block_size, 4096u);
   EXPECT_EQ(parse_spec("memory:size=1MiB,read-only=on").value().size, uint64_t{1} << 20);
 }
 
-TEST(SpecText, NamesTheNearestKeyAndTheValidOnes) {
+TEST(SpecText, RefusesAnUnknownKeyWithTheNearestAndTheValidKeys) {
   auto spec = parse_spec("file:/x,szie=1GiB");
   ASSERT_FALSE(spec.ok());
   EXPECT_THAT(spec.error(), HasSubstr("did you mean 'size'"));
@@ -47,13 +47,13 @@ TEST(SpecText, NamesTheNearestKeyAndTheValidOnes) {
   EXPECT_THAT(parse_spec("file:/x,writecache=on").error(), HasSubstr("'write-cache'"));
 }
 
-TEST(SpecText, KnowsWhichKindTakesWhichKey) {
+TEST(SpecText, RefusesKeysThatTheKindDoesNotSupport) {
   EXPECT_FALSE(parse_spec("block:/dev/loop0,io=direct").ok());
   EXPECT_FALSE(parse_spec("memory:1MiB,create=on").ok());
   EXPECT_TRUE(parse_spec("block:/dev/loop0,write-cache=on").ok());
 }
 
-TEST(SpecText, NamesAnImageAndItsCluster) {
+TEST(SpecText, ParsesAnImageAndItsCluster) {
   auto spec = parse_spec("rbd:pool/disk,monitors=192.0.2.1;192.0.2.2:3300,user=gw,keyring=/k");
   ASSERT_TRUE(spec.ok()) << spec.error();
   EXPECT_EQ(spec->path, "pool/disk");
@@ -68,13 +68,13 @@ TEST(SpecText, NamesAnImageAndItsCluster) {
   EXPECT_THAT(parse_spec("rbd:disk").error(), HasSubstr("rbd:pool/image"));
 }
 
-TEST(Open, OfAnImageSaysThatThisProgramHasNoCeph) {
+TEST(Open, OfAnImageFailsInAProgramWithoutCeph) {
   auto opened = open(parse_spec("rbd:pool/disk").value());
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error(), HasSubstr("pool/disk: this program can't open images"));
 }
 
-TEST(Open, OfADeviceByItsOwnCommandsSaysThatThisProgramHasNone) {
+TEST(Open, OfAPassThroughDeviceFailsInAProgramWithoutPassThrough) {
   EXPECT_THAT(open(parse_spec("sg:/dev/sg0").value()).error(),
               HasSubstr("can't open SCSI devices"));
   EXPECT_THAT(open(parse_spec("nvme:/dev/ng0n1").value()).error(),
@@ -88,7 +88,7 @@ TEST(SpecText, RefusesAKeyGivenTwice) {
   EXPECT_THAT(parse_spec("file:/x,read-only=on,read-only=on").error(), HasSubstr("read-only"));
 }
 
-TEST(SpecText, RefusesWhatOpenWouldRefuse) {
+TEST(SpecText, RefusesSpecificationsThatOpenWouldRefuse) {
   EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block sg nvme rbd"));
   EXPECT_THAT(parse_spec("file:").error(), HasSubstr("no path"));
   EXPECT_THAT(parse_spec("null").error(), HasSubstr("no size"));
@@ -107,7 +107,7 @@ TEST(SpecText, RefusesWhatOpenWouldRefuse) {
   EXPECT_THAT(parse_spec("file:/x,size=9EiB").error(), HasSubstr("8EiB"));
 }
 
-TEST(SpecText, TheLargestSizeIsThatOfTheKeyTable) {
+TEST(SpecText, AcceptsTheLargestSizeOf8EiB) {
   auto spec = parse_spec("null:8EiB");
   ASSERT_TRUE(spec.ok()) << spec.error();
   EXPECT_EQ(spec->size, uint64_t{1} << 63);
@@ -116,7 +116,7 @@ TEST(SpecText, TheLargestSizeIsThatOfTheKeyTable) {
   EXPECT_EQ((*opened)->size_bytes(), uint64_t{1} << 63);
 }
 
-TEST(Open, ValidatesASpecThatNobodyParsed) {
+TEST(Open, ValidatesASpecThatWasNotParsed) {
   Spec spec;
   spec.kind = "memory";
   spec.size = 1000;

@@ -137,7 +137,7 @@ TEST_P(TruncatedFileTest, AWriteThatRacesWithTheTruncationFailsOnceItExtendedThe
   expect_latched();
 }
 
-TEST_P(TruncatedFileTest, AGrownFileIsWatchedAtItsNewEnd) {
+TEST_P(TruncatedFileTest, ATruncationOfAGrownFileIsDetectedAtItsNewEnd) {
   ASSERT_TRUE(backend_->resize(2 * kSize).ok());
   EXPECT_EQ(Driver(*backend_).write(2 * kSize - 4096, pattern(0, 4096, 1)), 0);
   ASSERT_NO_FATAL_FAILURE(truncate(2 * kSize - 65536));
@@ -146,7 +146,7 @@ TEST_P(TruncatedFileTest, AGrownFileIsWatchedAtItsNewEnd) {
   EXPECT_FALSE(backend_->check().ok());
 }
 
-TEST_P(TruncatedFileTest, UnmapAndWritesAtTheEndAreNoTruncation) {
+TEST_P(TruncatedFileTest, UnmapAndWritesAtTheEndAreNotReportedAsTruncation) {
   Driver driver(*backend_);
   ASSERT_EQ(driver.discard(0, kSize), 0);
   EXPECT_EQ(driver.write(kSize - kBlock, pattern(0, kBlock, 1)), 0);

@@ -20,7 +20,7 @@ TEST(LogLine, TextCarriesTimeLevelMessageAndFields) {
             "session=3 itt=0xff");
 }
 
-TEST(LogLine, JsonCarriesTheSameWithTypes) {
+TEST(LogLine, JsonCarriesTheSameFieldsWithTheirTypes) {
   EXPECT_EQ(render(Format::kJson, kNoon, Level::kWarning, "odd",
                    {{"n", -1}, {"yes", true}, {"itt", Hex{16}}, {"who", "a b"}}),
             R"({"time":"2026-11-21T12:00:00.123456Z","level":"warning","msg":"odd","n":-1,)"
@@ -49,14 +49,14 @@ class LogOutput : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(LogOutput, StopWritesEverythingQueued) {
+TEST_F(LogOutput, StopWritesAllQueuedLines) {
   open(Level::kInfo);
   for (int i = 0; i < 100; ++i) info("line");
   stop();
   EXPECT_EQ(lines_.size(), 100u);
 }
 
-TEST_F(LogOutput, TakesInWhatIsLoggedWithSpdlogItself) {
+TEST_F(LogOutput, IncludesMessagesLoggedThroughSpdlog) {
   open(Level::kInfo);
   spdlog::info("login session={} name={}", 3, "a\nb");
   spdlog::debug("quiet");
@@ -65,7 +65,7 @@ TEST_F(LogOutput, TakesInWhatIsLoggedWithSpdlogItself) {
   EXPECT_TRUE(lines_[0].ends_with("Z info    login session=3 name=a\\nb")) << lines_[0];
 }
 
-TEST_F(LogOutput, LinesBelowTheLevelAreLeftOut) {
+TEST_F(LogOutput, LinesBelowTheLevelAreOmitted) {
   open(Level::kWarning);
   info("quiet");
   warning("loud");
@@ -74,7 +74,7 @@ TEST_F(LogOutput, LinesBelowTheLevelAreLeftOut) {
   EXPECT_NE(lines_[0].find("loud"), std::string::npos);
 }
 
-TEST_F(LogOutput, AFloodIsCutButErrorsPass) {
+TEST_F(LogOutput, AFloodOfLinesIsRateLimitedButErrorsPass) {
   open(Level::kInfo);
   // Two windows of the clock may be touched, hardly more.
   for (unsigned i = 0; i < 20 * limits::kLogLinesPerSecond; ++i) info("flood");

@@ -39,7 +39,7 @@ class ServiceManager : public testing::Test {
   int fd_ = -1;
 };
 
-TEST_F(ServiceManager, HearsWhatTheServiceDoes) {
+TEST_F(ServiceManager, ReceivesReadyReloadingAndStoppingNotifications) {
   ready("listening");
   EXPECT_EQ(received(), "READY=1\nSTATUS=listening");
   reloading();
@@ -48,7 +48,7 @@ TEST_F(ServiceManager, HearsWhatTheServiceDoes) {
   EXPECT_EQ(received(), "STOPPING=1");
 }
 
-TEST_F(ServiceManager, ThatIsNotThereIsNotMissed) {
+TEST_F(ServiceManager, AnAbsentServiceManagerOnlyFailsTheNotification) {
   unsetenv("NOTIFY_SOCKET");
   ready("x");
   EXPECT_EQ(received(), "");

@@ -26,7 +26,7 @@ std::string through_the_kernels_form(const char* text) {
   return address ? kernel_address_text(kernel_address(address.value()).storage) : address.error();
 }
 
-TEST(SocketAddressText, SurvivesTheKernelsForm) {
+TEST(SocketAddressText, IsUnchangedAfterConversionToTheKernelForm) {
   for (const char* text : {"192.0.2.1:3260", "0.0.0.0:0", "[2001:db8::1]:65535", "[::]:3260"}) {
     EXPECT_EQ(through_the_kernels_form(text), text);
   }
@@ -36,7 +36,7 @@ TEST(SocketAddressText, Ipv4OnADualStackSocketIsWrittenAsIpv4) {
   EXPECT_EQ(through_the_kernels_form("[::ffff:192.0.2.1]:3260"), "192.0.2.1:3260");
 }
 
-TEST(SocketAddressText, ANetworkIsAnAddressOfIpv4AndTheUpperHalfOfOneOfIpv6) {
+TEST(SocketAddressText, ANetworkIsAnIpv4AddressOrTheUpperHalfOfAnIpv6Address) {
   const auto network = [](const char* text) {
     return kernel_address_network(kernel_address(parse_socket_address(text, 0).value()).storage);
   };
@@ -48,7 +48,7 @@ TEST(SocketAddressText, ANetworkIsAnAddressOfIpv4AndTheUpperHalfOfOneOfIpv6) {
   EXPECT_EQ(kernel_address_network({}), "");
 }
 
-TEST(SocketAddressText, TellsTheEndsOfASocket) {
+TEST(SocketAddressText, ReportsBothEndsOfASocket) {
   const KernelAddress address = kernel_address(parse_socket_address("127.0.0.1:0", 0).value());
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_GE(listener, 0);
@@ -65,7 +65,7 @@ TEST(SocketAddressText, TellsTheEndsOfASocket) {
   close(listener);
 }
 
-TEST(SocketAddressText, WhatIsNoInternetSocketHasNone) {
+TEST(SocketAddressText, AnInvalidOrUnixSocketHasAnUnknownAddress) {
   EXPECT_EQ(local_address(-1), "unknown");
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);

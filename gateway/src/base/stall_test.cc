@@ -28,7 +28,7 @@ TEST(StallGuard, AnIterationThatBeginsAfterTheLimitIsLate) {
   EXPECT_TRUE(other.begin_iteration(kStart + kStallLimit + 1));
 }
 
-TEST(StallGuard, AnIterationThatTakesTooLongIsLateBeforeItHandsOver) {
+TEST(StallGuard, AnIterationThatExceedsTheLimitIsLateBeforeItSubmits) {
   StallGuard guard(kStart);
   ASSERT_FALSE(guard.begin_iteration(kStart + limits::kTick));
   EXPECT_FALSE(guard.late(kStart + kStallLimit));
@@ -44,7 +44,7 @@ TEST(StallGuard, TwoSlowIterationsAddUp) {
   EXPECT_TRUE(guard.late(second + kStallLimit * 2 / 3));
 }
 
-TEST(StallGuard, IsContentOnceAllThatWasOldIsGone) {
+TEST(StallGuard, AcceptsTheReactorAgainAfterAStartOver) {
   StallGuard guard(kStart);
   const Nanos woke = kStart + 60 * kSecond;
   ASSERT_TRUE(guard.begin_iteration(woke));
@@ -71,7 +71,7 @@ TEST(PulseCheck, AcceptsAReactorThatIterates) {
   }
 }
 
-TEST(PulseCheck, GivesUpOnAReactorThatStopped) {
+TEST(PulseCheck, ReportsAReactorThatStopped) {
   PulseCheck check;
   ASSERT_FALSE(check.stopped(kStart - kWatchdogLook, 6));
   EXPECT_FALSE(check.stopped(kStart, 7));
@@ -83,7 +83,7 @@ TEST(PulseCheck, ReportsAReactorThatNeverIterated) {
   EXPECT_EQ(looks_until_stopped(&check, kStart, 0, 60 * kSecond), kWatchdogLimit);
 }
 
-TEST(PulseCheck, DoesNotBlameAReactorForTimeInWhichAllStoodStill) {
+TEST(PulseCheck, IgnoresTimeInWhichTheWholeProcessWasSuspended) {
   PulseCheck check;
   ASSERT_FALSE(check.stopped(kStart, 7));
   const Nanos awake = kStart + 3600 * kSecond;
@@ -91,7 +91,7 @@ TEST(PulseCheck, DoesNotBlameAReactorForTimeInWhichAllStoodStill) {
   EXPECT_FALSE(check.stopped(awake + kWatchdogLook, 8));
 }
 
-TEST(PulseCheck, GivesUpOnAReactorThatDoesNotComeBackWhenAllElseDoes) {
+TEST(PulseCheck, ReportsAReactorThatStaysStoppedAfterASuspension) {
   PulseCheck check;
   ASSERT_FALSE(check.stopped(kStart, 7));
   EXPECT_NE(looks_until_stopped(&check, kStart + 3600 * kSecond, 7, kWatchdogLimit), 0);

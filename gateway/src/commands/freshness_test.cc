@@ -39,7 +39,7 @@ TEST_F(FreshTest, AStaleCommandIsNotSubmitted) {
 }
 
 // R5, R6: first the range, then the look at the clock, then the backend.
-TEST_F(FreshTest, TheClockIsReadOnceTheRangeIsHeld) {
+TEST_F(FreshTest, FreshnessIsCheckedAfterTheRangeIsLocked) {
   backend->holds = true;
   start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& late = make(write16(0, 8), Bytes(4096, 2));
@@ -57,7 +57,7 @@ TEST_F(FreshTest, TheClockIsReadOnceTheRangeIsHeld) {
   EXPECT_EQ(backend->submitted.size(), 2u);
 }
 
-TEST_F(FreshTest, WhatWasHalfDoneWhenItWentStaleDropsItsNexus) {
+TEST_F(FreshTest, ACommandThatBecomesStaleHalfwayDropsItsNexus) {
   backend->holds = true;
   Bytes list(8 + 32);
   put_be(list, 0, 2, list.size() - 2);

@@ -30,7 +30,7 @@ TEST_F(GateTest, AReservationOfAnotherNexusConflicts) {
 }
 
 // SBC-4 §4.17
-TEST_F(GateTest, WhoeverReservedAUnitOthersMayStartButNotStopIt) {
+TEST_F(GateTest, AReservationPermitsOtherNexusesToStartTheUnitButNotToStopIt) {
   auto a = open("a");
   auto b = open("b");
   reserve(*unit, a->id());
@@ -40,7 +40,7 @@ TEST_F(GateTest, WhoeverReservedAUnitOthersMayStartButNotStopIt) {
   EXPECT_FALSE(unit->stopped());
 }
 
-TEST_F(GateTest, AConflictIsFoundBeforeAnyDataIsAskedFor) {
+TEST_F(GateTest, AReservationConflictIsReportedBeforeDataIsRequested) {
   auto a = open("a");
   auto b = open("b");
   reserve(*unit, a->id());
@@ -49,7 +49,7 @@ TEST_F(GateTest, AConflictIsFoundBeforeAnyDataIsAskedFor) {
   EXPECT_EQ(task.command.status, Status::kReservationConflict);
 }
 
-TEST_F(GateTest, AReservationTakenWhileDataArrivesStopsTheWrite) {
+TEST_F(GateTest, AReservationMadeWhileDataArrivesStopsTheWrite) {
   auto a = open("a");
   auto b = open("b");
   Task& task = make(write16(0, 1), Bytes(512, 0xab));
@@ -60,7 +60,7 @@ TEST_F(GateTest, AReservationTakenWhileDataArrivesStopsTheWrite) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(GateTest, AReservationTakenWhileAWriteWaitsForItsRangeStopsIt) {
+TEST_F(GateTest, AReservationMadeWhileAWriteWaitsForItsRangeStopsTheWrite) {
   auto a = open("a");
   auto b = open("b");
   backend->holds = true;
@@ -107,7 +107,7 @@ TEST_F(GateTest, AWriteProtectedUnitReadsButDoesNotWrite) {
   EXPECT_TRUE(unit->read_only());
 }
 
-TEST_F(GateTest, AMissingMediumIsNotReadyUntilItIsBack) {
+TEST_F(GateTest, AUnitWithoutItsMediumIsNotReadyUntilTheMediumReturns) {
   auto a = open("a");
   backend->gone = true;
   unit->poll_health();
@@ -120,7 +120,7 @@ TEST_F(GateTest, AMissingMediumIsNotReadyUntilItIsBack) {
   EXPECT_EQ(start(*a, read16(0, 1)).command.status, Status::kGood);
 }
 
-TEST_F(GateTest, AMediumThatGrewByItselfIsToldAtTheNextLook) {
+TEST_F(GateTest, AMediumThatGrewExternallyIsReportedAtTheNextHealthPoll) {
   auto a = open("a");
   const uint64_t before = unit->blocks();
   backend->data.resize(2 * backend->data.size());
@@ -133,7 +133,7 @@ TEST_F(GateTest, AMediumThatGrewByItselfIsToldAtTheNextLook) {
   EXPECT_EQ(start(*a, test_unit_ready()).command.status, Status::kGood);
 }
 
-TEST_F(GateTest, AVanishedDeviceTakesTheUnitToNotReady) {
+TEST_F(GateTest, AVanishedDeviceMakesTheUnitNotReady) {
   auto a = open("a");
   backend->fail_with = -ENODEV;
   EXPECT_EQ(start(*a, read16(0, 1)).sense(), 0x020400u);
@@ -144,7 +144,7 @@ TEST_F(GateTest, AVanishedDeviceTakesTheUnitToNotReady) {
 }
 
 // SPC-5 §6.42, SEND DIAGNOSTIC.
-TEST_F(GateTest, TheDefaultSelfTestSucceedsOnAHealthyUnitAndNoOtherIsKnown) {
+TEST_F(GateTest, TheDefaultSelfTestSucceedsOnAHealthyUnitAndOtherSelfTestsAreRefused) {
   auto a = open("a");
   EXPECT_EQ(start(*a, Bytes{0x1d, 0x04, 0, 0, 0, 0}).command.status, Status::kGood);
   EXPECT_EQ(backend->submitted.size(), 2u) << "the first and the last block";
@@ -161,7 +161,7 @@ TEST_F(GateTest, TheDefaultSelfTestSucceedsOnAHealthyUnitAndNoOtherIsKnown) {
   EXPECT_EQ(start(*a, Bytes{0x1d, 0x04, 0, 0, 0, 0}).sense(), 0x020400u);
 }
 
-TEST_F(GateTest, AStoppedUnitAsksToBeStarted) {
+TEST_F(GateTest, AStoppedUnitReportsInitializingCommandRequired) {
   auto a = open("a");
   Bytes stop = {0x1b, 0, 0, 0, 0, 0};
   EXPECT_EQ(start(*a, stop).command.status, Status::kGood);
@@ -173,13 +173,13 @@ TEST_F(GateTest, AStoppedUnitAsksToBeStarted) {
   EXPECT_EQ(start(*a, read16(0, 1)).command.status, Status::kGood);
 }
 
-TEST_F(GateTest, AUnitThatIsNoLongerExportedIsLikeNoUnit) {
+TEST_F(GateTest, AUnitThatIsNoLongerExportedReportsLogicalUnitNotSupported) {
   auto a = open("a");
   unit->raise_gate(Unit::kRemoved);
   EXPECT_EQ(start(*a, read16(0, 1)).sense(), 0x052500u);
 }
 
-TEST_F(GateTest, AResizeIsToldToEveryNexusOnce) {
+TEST_F(GateTest, AResizeIsReportedToEveryNexusOnce) {
   auto a = open("a");
   auto b = open("b", 1);
   EXPECT_TRUE(unit->resize(2 * kBlocks * block).ok());
@@ -188,7 +188,7 @@ TEST_F(GateTest, AResizeIsToldToEveryNexusOnce) {
   EXPECT_EQ(start(*a, read16(kBlocks, 1)).command.status, Status::kGood);
 }
 
-TEST_F(GateTest, AResizeThatShrinksOrTearsABlockIsRefused) {
+TEST_F(GateTest, AResizeThatShrinksOrSplitsABlockIsRefused) {
   auto a = open("a");
   EXPECT_FALSE(unit->resize(block).ok());
   EXPECT_FALSE(unit->resize(4 * kBlocks * block + 1).ok());
@@ -202,7 +202,7 @@ TEST_F(GateTest, TheSameAttentionIsPendingOnce) {
   EXPECT_EQ(start(*a, test_unit_ready()).command.status, Status::kGood);
 }
 
-TEST_F(GateTest, TooManyAttentionsBecomeAPowerOn) {
+TEST_F(GateTest, TooManyAttentionsAreReplacedByPowerOn) {
   auto a = open("a");
   for (uint8_t i = 0; i <= limits::kMaxUnitAttentions; ++i) {
     unit->attached().raise({0x80, i}, nullptr);
@@ -210,7 +210,7 @@ TEST_F(GateTest, TooManyAttentionsBecomeAPowerOn) {
   EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062900u);
 }
 
-TEST_F(GateTest, ModeSelectTellsTheOthersAndChangesTheSenseFormat) {
+TEST_F(GateTest, ModeSelectIsReportedToOtherNexusesAndChangesTheSenseFormat) {
   auto a = open("a");
   auto b = open("b");
   // MODE SELECT(6), PF; header 4 bytes, control page with D_SENSE and what can't be changed.

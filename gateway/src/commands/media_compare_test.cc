@@ -30,7 +30,7 @@ class CompareTest : public LunTest {
   std::shared_ptr<Nexus> nexus;
 };
 
-TEST_F(CompareTest, CompareAndWriteWritesWhereItFindsWhatItExpects) {
+TEST_F(CompareTest, CompareAndWriteWritesIfTheDataMatches) {
   backend->fill(512, 1024, 0x11);
   Task& task = start(*nexus, compare_and_write(1, 2), halves(1024, 0x11, 0x22));
   EXPECT_EQ(task.command.status, Status::kGood);
@@ -39,7 +39,7 @@ TEST_F(CompareTest, CompareAndWriteWritesWhereItFindsWhatItExpects) {
   EXPECT_EQ(task.command.data_in_size, 0u);
 }
 
-TEST_F(CompareTest, AMiscompareNamesTheFirstByteAndWritesNothing) {
+TEST_F(CompareTest, AMiscompareReportsTheFirstDifferingByteAndWritesNothing) {
   backend->fill(0, 1024, 0x11);
   backend->data[700] = 0x12;
   backend->data[900] = 0x12;
@@ -50,7 +50,7 @@ TEST_F(CompareTest, AMiscompareNamesTheFirstByteAndWritesNothing) {
   EXPECT_TRUE(backend->all(0, 700, 0x11));
 }
 
-TEST_F(CompareTest, AMiscompareIsFoundWhateverTheSlicesOfTheData) {
+TEST_F(CompareTest, AMiscompareIsFoundInDataSlicesOfAnySize) {
   backend->fill(0, 1024, 0x11);
   backend->data[1023] = 0;
   for (const uint32_t piece : {1u, 100u, 512u, 1000u, 2048u}) {
@@ -62,18 +62,18 @@ TEST_F(CompareTest, AMiscompareIsFoundWhateverTheSlicesOfTheData) {
   }
 }
 
-TEST_F(CompareTest, CompareAndWriteOfNoBlocksIsGood) {
+TEST_F(CompareTest, CompareAndWriteOfZeroBlocksReturnsGood) {
   EXPECT_EQ(start(*nexus, compare_and_write(0, 0)).command.status, Status::kGood);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(CompareTest, CompareAndWriteCutShortChangesNothing) {
+TEST_F(CompareTest, CompareAndWriteWithTooLittleDataChangesNothing) {
   Task& task = start(*nexus, compare_and_write(0, 2), Bytes(1024, 0));
   EXPECT_EQ(task.key(), 5);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(CompareTest, NothingReadsOrWritesTheBlocksInBetween) {
+TEST_F(CompareTest, CompareAndWriteLocksItsBlocksBetweenReadAndWrite) {
   backend->holds = true;
   Task& caw = start(*nexus, compare_and_write(0, 1), halves(512, 0, 1));
   Task& second = start(*nexus, compare_and_write(0, 1), halves(512, 0, 2));
@@ -89,7 +89,7 @@ TEST_F(CompareTest, NothingReadsOrWritesTheBlocksInBetween) {
   EXPECT_EQ(read.answer(), Bytes(512, 1));
 }
 
-TEST_F(CompareTest, AnAbortBetweenReadAndWriteWritesNothing) {
+TEST_F(CompareTest, CompareAndWriteAbortedDuringItsReadWritesNothing) {
   backend->holds = true;
   Task& caw = start(*nexus, compare_and_write(0, 1), halves(512, 0, 1));
   nexus->abort(caw.command);
@@ -118,7 +118,7 @@ TEST_F(CompareTest, VerifyComparesByteByByte) {
   EXPECT_EQ(task.information(), 3000u);
 }
 
-TEST_F(CompareTest, VerifyGoesThroughMoreThanOneChunk) {
+TEST_F(CompareTest, VerifyComparesMoreThanOneChunk) {
   const Bytes data(1000 * 512, 3);
   backend->fill(0, data.size(), 3);
   EXPECT_EQ(start(*nexus, cdb16(0x8f, 0, 1000, 0x02), data).command.status, Status::kGood);
@@ -128,7 +128,7 @@ TEST_F(CompareTest, VerifyGoesThroughMoreThanOneChunk) {
   EXPECT_EQ(task.information(), 999u * 512 + 5);
 }
 
-TEST_F(CompareTest, VerifyAgainstOneBlockTakesOneBlockOfData) {
+TEST_F(CompareTest, VerifyAgainstOneBlockRequestsOneBlockOfData) {
   backend->fill(0, 4096, 7);
   Task& task = make(cdb16(0x8f, 0, 8, 0x06), Bytes(512, 7));
   ASSERT_TRUE(begin(*nexus, task));
@@ -141,7 +141,7 @@ TEST_F(CompareTest, VerifyAgainstOneBlockTakesOneBlockOfData) {
   EXPECT_EQ(bad.information(), 4000u % 512);
 }
 
-TEST_F(CompareTest, TheReservedBytchkIsRefused) {
+TEST_F(CompareTest, ReservedBytchkValuesAreRefused) {
   EXPECT_EQ(start(*nexus, cdb16(0x8f, 0, 8, 0x04)).sense(), 0x052400u);
   EXPECT_EQ(start(*nexus, cdb16(0x8e, 0, 8, 0x04), Bytes(4096)).sense(), 0x052400u);
   EXPECT_EQ(start(*nexus, cdb16(0x8e, 0, 8, 0x06), Bytes(4096)).sense(), 0x052400u);
@@ -156,7 +156,7 @@ TEST_F(CompareTest, WriteAndVerifyWritesThroughThenReadsBack) {
   EXPECT_TRUE(backend->all(0, 4096, 5));
 }
 
-TEST_F(CompareTest, OrWriteSetsBitsAndKeepsOthers) {
+TEST_F(CompareTest, OrWriteSetsBitsAndPreservesOtherBits) {
   backend->fill(0, 1024, 0x0f);
   Task& task = make(cdb16(0x8b, 0, 2), Bytes(1024, 0x30));
   ASSERT_TRUE(begin(*nexus, task));

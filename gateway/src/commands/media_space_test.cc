@@ -45,7 +45,7 @@ class SpaceTest : public LunTest {
   std::shared_ptr<Nexus> nexus;
 };
 
-TEST_F(SpaceTest, WriteSameOfZerosIsHandedToTheBackendWhole) {
+TEST_F(SpaceTest, WriteSameOfZerosIsOneBackendRequest) {
   EXPECT_EQ(start(*nexus, write_same(8, 1000), Bytes(512)).command.status, Status::kGood);
   ASSERT_EQ(backend->submitted.size(), 1u);
   EXPECT_EQ(backend->submitted[0].op, Op::kWriteZeroes);
@@ -53,13 +53,13 @@ TEST_F(SpaceTest, WriteSameOfZerosIsHandedToTheBackendWhole) {
   EXPECT_TRUE(backend->all(8 * 512, 1000 * 512, 0));
 }
 
-TEST_F(SpaceTest, WithUnmapZerosMayBeDeallocated) {
+TEST_F(SpaceTest, WriteSameOfZerosWithUnmapMayDeallocate) {
   EXPECT_EQ(start(*nexus, write_same(8, 8, 0x08), Bytes(512)).command.status, Status::kGood);
   EXPECT_EQ(backend->submitted[0].op, Op::kWriteZeroes);
   EXPECT_EQ(backend->submitted[0].flags, backend::kIoMayUnmap);
 }
 
-TEST_F(SpaceTest, APatternIsWrittenWithOrWithoutUnmap) {
+TEST_F(SpaceTest, WriteSameWritesAPatternWithOrWithoutUnmap) {
   for (const uint8_t flags : {0x00, 0x08}) {
     backend->fill(0, backend->data.size(), 0xee);
     Bytes pattern(512, 0x21);
@@ -74,7 +74,7 @@ TEST_F(SpaceTest, APatternIsWrittenWithOrWithoutUnmap) {
   }
 }
 
-TEST_F(SpaceTest, WithoutADataOutBufferTheBlocksBecomeZeros) {
+TEST_F(SpaceTest, WriteSameWithoutADataOutBufferWritesZeros) {
   Task& task = start(*nexus, write_same(0, 8, 0x01));
   EXPECT_EQ(task.command.data_out_wanted, 0u);
   EXPECT_EQ(task.command.status, Status::kGood);
@@ -85,7 +85,7 @@ TEST_F(SpaceTest, AnchorIsRefused) {
   EXPECT_EQ(start(*nexus, write_same(0, 8, 0x18), Bytes(512)).sense(), 0x052400u);
 }
 
-TEST_F(SpaceTest, ZeroBlocksOfWriteSameAreRefusedAsBlockLimitsSay) {
+TEST_F(SpaceTest, WriteSameOfZeroBlocksIsRefusedAsBlockLimitsDeclare) {
   EXPECT_TRUE(unit->limits().write_same_non_zero);
   Task& task = start(*nexus, write_same(0, 0), Bytes(512));
   EXPECT_EQ(task.sense(), 0x052400u);
@@ -106,21 +106,21 @@ TEST_F(SpaceTest, UnmappedBlocksReadZerosToTheLastByte) {
   EXPECT_EQ(backend->data[23 * 512], 0xee);
 }
 
-TEST_F(SpaceTest, UnmapOfNothingIsGood) {
+TEST_F(SpaceTest, UnmapOfNoBlocksReturnsGood) {
   EXPECT_EQ(unmap({}).command.status, Status::kGood);
   EXPECT_EQ(unmap({{0, 0}, {5, 0}}).command.status, Status::kGood);
   EXPECT_EQ(start(*nexus, Bytes{0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0}).command.status, Status::kGood);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(SpaceTest, ABadDescriptorIsFoundBeforeAnythingIsUnmapped) {
+TEST_F(SpaceTest, AnInvalidUnmapDescriptorIsRefusedBeforeAnyBlockIsUnmapped) {
   EXPECT_EQ(unmap({{0, 8}, {kBlocks, 1}}).sense(), 0x052100u);
   EXPECT_EQ(unmap(std::vector<Extent>(limits::kMaxUnmapDescriptors + 1, {0, 1})).sense(),
             0x052600u);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(SpaceTest, TheMostDescriptorsAllowedAreAllUnmapped) {
+TEST_F(SpaceTest, UnmapHandlesTheMaximumNumberOfDescriptors) {
   std::vector<Extent> all;
   for (uint32_t i = 0; i < limits::kMaxUnmapDescriptors; ++i) all.push_back({i * 2, 1});
   EXPECT_EQ(unmap(all).command.status, Status::kGood);
@@ -152,7 +152,7 @@ TEST_F(SpaceTest, AnAbortedUnmapStopsBetweenDescriptors) {
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 
-TEST_F(SpaceTest, GetLbaStatusTellsMappedFromDeallocated) {
+TEST_F(SpaceTest, GetLbaStatusDistinguishesMappedFromDeallocatedBlocks) {
   start(*nexus, write16(16, 8), Bytes(4096));
   Bytes cdb(16);
   cdb[0] = 0x9e;
@@ -196,13 +196,13 @@ class ThickTest : public SpaceTest {
   void prepare_backend(TestBackend& b) override { b.information.discard_granularity = 0; }
 };
 
-TEST_F(ThickTest, WithoutDeallocationThereIsNoUnmapAndNoUnmapBit) {
+TEST_F(ThickTest, AUnitWithoutDeallocationRefusesUnmapAndTheUnmapBit) {
   EXPECT_EQ(unmap({{0, 8}}).sense(), 0x052000u);
   EXPECT_EQ(start(*nexus, write_same(0, 8, 0x08), Bytes(512)).sense(), 0x052400u);
   EXPECT_EQ(start(*nexus, write_same(0, 8), Bytes(512)).command.status, Status::kGood);
 }
 
-TEST_F(SpaceTest, UnmapTakesOneCommandOfALimitedUnitAndNoBytes) {
+TEST_F(SpaceTest, UnmapConsumesOneCommandAndNoBytesOfTheQosLimits) {
   unit->set_qos({.iops = 10, .iops_burst = 1, .bytes_per_second = 4096});
   EXPECT_TRUE(unmap({{0, 1000}, {1000, 1000}}).done());
   Task& second = unmap({{0, 8}});
@@ -215,7 +215,7 @@ TEST_F(SpaceTest, UnmapTakesOneCommandOfALimitedUnitAndNoBytes) {
   EXPECT_TRUE(start(*nexus, read16(0, 1)).done()) << "bytes are left";
 }
 
-TEST_F(SpaceTest, WriteSameTakesTheBytesItWritesAndNoneWhereItUnmaps) {
+TEST_F(SpaceTest, WriteSameConsumesQosBytesForWrittenButNotForUnmappedBlocks) {
   const auto taken = [this](uint8_t flags, uint8_t pattern) {
     unit->set_qos({.bytes_per_second = 4096});
     EXPECT_TRUE(start(*nexus, write_same(0, 16, flags), Bytes(512, pattern)).done());

@@ -19,7 +19,7 @@ class MediaTest : public LunTest {
   std::shared_ptr<Nexus> nexus;
 };
 
-TEST_F(MediaTest, WhatIsWrittenIsRead) {
+TEST_F(MediaTest, AReadReturnsTheWrittenData) {
   Bytes data(4096);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 7);
   EXPECT_EQ(start(*nexus, write16(3, 8), data).command.status, Status::kGood);
@@ -28,7 +28,7 @@ TEST_F(MediaTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.answer(), data);
 }
 
-TEST_F(MediaTest, DataMayComeInSlicesOfAnySize) {
+TEST_F(MediaTest, AWriteAcceptsDataSlicesSmallerThanABlock) {
   Bytes data(4096, 0x5a);
   Task& task = make(write16(0, 8), data);
   ASSERT_TRUE(begin(*nexus, task));
@@ -37,7 +37,7 @@ TEST_F(MediaTest, DataMayComeInSlicesOfAnySize) {
   EXPECT_TRUE(backend->all(0, 4096, 0x5a));
 }
 
-TEST_F(MediaTest, ShortTransfersOfTheBackendAreCarriedOn) {
+TEST_F(MediaTest, ShortTransfersOfTheBackendAreContinued) {
   backend->most_per_io = 1024;
   Bytes data(1u << 16, 0x11);
   EXPECT_EQ(start(*nexus, write16(0, 128), data).command.status, Status::kGood);
@@ -45,7 +45,7 @@ TEST_F(MediaTest, ShortTransfersOfTheBackendAreCarriedOn) {
   EXPECT_EQ(start(*nexus, read16(0, 128)).answer(), data);
 }
 
-TEST_F(MediaTest, MoreSlicesThanOneRequestTakesAreWrittenInSeveral) {
+TEST_F(MediaTest, MoreSlicesThanOneRequestHoldsAreWrittenInSeveralRequests) {
   Bytes data(2048 * 512, 0x77);
   Task& task = make(write16(0, 2048), data);
   ASSERT_TRUE(begin(*nexus, task));
@@ -55,7 +55,7 @@ TEST_F(MediaTest, MoreSlicesThanOneRequestTakesAreWrittenInSeveral) {
   EXPECT_TRUE(backend->all(0, data.size(), 0x77));
 }
 
-TEST_F(MediaTest, ReadsComeStraightFromMemoryThatIsLent) {
+TEST_F(MediaTest, AReadOfLentMemoryReturnsItWithoutCopying) {
   backend->lends = true;
   Task& task = start(*nexus, read16(4, 8));
   ASSERT_EQ(task.command.data_in.size(), 1u);
@@ -65,7 +65,7 @@ TEST_F(MediaTest, ReadsComeStraightFromMemoryThatIsLent) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(MediaTest, DataThatMustNotChangeIsCopiedFromMemoryThatIsLent) {
+TEST_F(MediaTest, AReadThatNeedsStableDataCopiesLentMemory) {
   backend->lends = true;
   Task& task = make(read16(4, 8));
   task.command.needs_stable_data = true;
@@ -74,7 +74,7 @@ TEST_F(MediaTest, DataThatMustNotChangeIsCopiedFromMemoryThatIsLent) {
   EXPECT_EQ(task.answer(), Bytes(4096, 0));
 }
 
-TEST_F(MediaTest, WhatNeverChangesIsLentUnderDigestsToo) {
+TEST_F(MediaTest, AReadThatNeedsStableDataDoesNotCopyLentConstants) {
   backend->lends = true;
   backend->information.lends_constants = true;
   Task& task = make(read16(4, 8));
@@ -85,7 +85,7 @@ TEST_F(MediaTest, WhatNeverChangesIsLentUnderDigestsToo) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(MediaTest, OnlyWhatTheInitiatorHasRoomForIsRead) {
+TEST_F(MediaTest, AReadTransfersOnlyTheBlocksThatTheInitiatorExpects) {
   Task& task = make(read16(0, 8));
   task.command.expected_data_in = 700;
   begin(*nexus, task);
@@ -95,7 +95,7 @@ TEST_F(MediaTest, OnlyWhatTheInitiatorHasRoomForIsRead) {
   EXPECT_EQ(backend->submitted[0].length, 1024u);
 }
 
-TEST_F(MediaTest, AWriteWithFewerBlocksThanItNamesWritesThem) {
+TEST_F(MediaTest, AWriteWithFewerBlocksThanItsCdbStatesWritesThem) {
   Task& task = make(write16(0, 8), Bytes(1024, 0x33));
   ASSERT_TRUE(begin(*nexus, task));
   EXPECT_EQ(task.command.data_out_wanted, 4096u);
@@ -146,14 +146,14 @@ TEST_F(MediaTest, FuaReachesTheBackendAndDpoIsIgnored) {
   EXPECT_EQ(backend->submitted.back().flags, 0);
 }
 
-TEST_F(MediaTest, ZeroBlocksAreGoodUpToTheEndOfTheMedium) {
+TEST_F(MediaTest, ATransferOfZeroBlocksReturnsGoodUpToTheEndOfTheMedium) {
   EXPECT_EQ(start(*nexus, read16(0, 0)).command.status, Status::kGood);
   EXPECT_EQ(start(*nexus, write16(kBlocks, 0)).command.status, Status::kGood);
   EXPECT_EQ(start(*nexus, read16(kBlocks + 1, 0)).sense(), 0x052100u);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(MediaTest, BeyondTheEndTheFirstBadBlockIsNamed) {
+TEST_F(MediaTest, AnAccessBeyondTheEndReportsTheFirstInvalidBlock) {
   Task& task = start(*nexus, read16(kBlocks - 1, 2));
   EXPECT_EQ(task.sense(), 0x052100u);
   EXPECT_EQ(task.information(), kBlocks);
@@ -161,7 +161,7 @@ TEST_F(MediaTest, BeyondTheEndTheFirstBadBlockIsNamed) {
   EXPECT_EQ(start(*nexus, read16(UINT64_MAX - 3, 8)).sense(), 0x052100u);
 }
 
-TEST_F(MediaTest, RefusedWritesAskForNoData) {
+TEST_F(MediaTest, ARefusedWriteRequestsNoData) {
   Task& task = make(write16(kBlocks, 1), Bytes(512));
   EXPECT_FALSE(begin(*nexus, task));
   EXPECT_EQ(task.sense(), 0x052100u);
@@ -173,7 +173,7 @@ TEST_F(MediaTest, ProtectionInformationIsRefused) {
   EXPECT_EQ(start(*nexus, cdb).sense(), 0x052400u);
 }
 
-TEST_F(MediaTest, ErrorsOfTheMediumNameTheirBlock) {
+TEST_F(MediaTest, AMediumErrorReportsItsBlock) {
   backend->fail_with = -EIO;
   Task& read = start(*nexus, read16(17, 4));
   EXPECT_EQ(read.sense(), 0x031100u);
@@ -182,7 +182,7 @@ TEST_F(MediaTest, ErrorsOfTheMediumNameTheirBlock) {
   EXPECT_EQ(start(*nexus, write16(17, 4), Bytes(2048)).sense(), 0x030c00u);
 }
 
-TEST_F(MediaTest, ErrnoValuesBecomeTheirSense) {
+TEST_F(MediaTest, ErrnoValuesMapToTheirSenseData) {
   const std::pair<int, uint32_t> expected[] = {
       {ENOSPC, 0x072707},    {EDQUOT, 0x072707},     {EROFS, 0x072700},
       {ETIMEDOUT, 0x0b4b06}, {EOPNOTSUPP, 0x052000}, {EINVAL, 0x044400},
@@ -195,7 +195,7 @@ TEST_F(MediaTest, ErrnoValuesBecomeTheirSense) {
   EXPECT_EQ(start(*nexus, write16(0, 1), Bytes(512)).command.status, Status::kBusy);
 }
 
-TEST_F(MediaTest, WhatAFencedBackendRefusesIsNeverAnswered) {
+TEST_F(MediaTest, ACommandThatAFencedBackendRefusesDropsItsNexus) {
   backend->fail_with = -ESHUTDOWN;
   EXPECT_EQ(start(*nexus, write16(0, 1), Bytes(512)).command.outcome, Outcome::kUnknown);
   EXPECT_EQ(start(*nexus, read16(0, 1)).command.outcome, Outcome::kUnknown);
@@ -203,7 +203,7 @@ TEST_F(MediaTest, WhatAFencedBackendRefusesIsNeverAnswered) {
   EXPECT_NE(start(*nexus, read16(0, 1)).command.outcome, Outcome::kUnknown);
 }
 
-TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {
+TEST_F(MediaTest, AReadWithoutMemoryReturnsBusyAndAllocatesNothing) {
   BufferPool small(BufferPool::kLargest);
   NexusId id;
   id.initiator_name = "iqn.2026-11.test:small";
@@ -215,7 +215,7 @@ TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {
   EXPECT_EQ(small.in_use(), 0u);
 }
 
-TEST_F(MediaTest, AnOverlappingWriteWaitsWhateverPathItCameBy) {
+TEST_F(MediaTest, AnOverlappingWriteWaitsRegardlessOfItsNexus) {
   auto other = open("b", 1);
   backend->holds = true;
   Task& first = start(*nexus, write16(0, 8), Bytes(4096, 1));
@@ -278,14 +278,14 @@ class Media4kTest : public MediaTest {
   Media4kTest() : MediaTest(1, 4096) {}
 };
 
-TEST_F(Media4kTest, BlocksOf4096BytesWork) {
+TEST_F(Media4kTest, BlocksOf4096BytesAreWrittenAndRead) {
   Bytes data(8192, 0x42);
   EXPECT_EQ(start(*nexus, write16(5, 2), data).command.status, Status::kGood);
   EXPECT_TRUE(backend->all(5 * 4096, 8192, 0x42));
   EXPECT_EQ(start(*nexus, read16(5, 2)).answer(), data);
 }
 
-TEST_F(Media4kTest, MoreThanTheMaximumTransferIsRefusedAtItsField) {
+TEST_F(Media4kTest, ATransferAboveTheMaximumIsRefusedWithAFieldPointer) {
   ASSERT_TRUE(unit->resize(uint64_t{64} << 20).ok());
   start(*nexus, test_unit_ready());
   Task& task = start(*nexus, read16(0, limits::kMaxTransferBytes / 4096 + 1));
@@ -301,7 +301,7 @@ class AtomicTest : public MediaTest {
   void prepare_backend(TestBackend& b) override { b.information.atomic_write_bytes = 16384; }
 };
 
-TEST_F(AtomicTest, WriteAtomicKeepsToWhatTheMediumWritesAtOnce) {
+TEST_F(AtomicTest, WriteAtomicAcceptsOnlyTheAtomicSizeAndAlignmentOfTheMedium) {
   EXPECT_EQ(start(*nexus, cdb16(0x9c, 32, 0), {}).command.status, Status::kGood);
   Bytes cdb(16);
   cdb[0] = 0x9c;
@@ -320,7 +320,7 @@ TEST_F(AtomicTest, WriteAtomicKeepsToWhatTheMediumWritesAtOnce) {
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 
-TEST_F(AtomicTest, HoweverManyPiecesItsDataComesInItIsOneWrite) {
+TEST_F(AtomicTest, WriteAtomicIsOneBackendRequestHoweverManySlicesItsDataHas) {
   Bytes cdb(16);
   cdb[0] = 0x9c;
   put_be(cdb, 12, 2, 32);
@@ -333,7 +333,7 @@ TEST_F(AtomicTest, HoweverManyPiecesItsDataComesInItIsOneWrite) {
   EXPECT_TRUE(backend->all(0, 16384, 7));
 }
 
-TEST_F(AtomicTest, BlockLimitsShowTheOneSizeThatIsTaken) {
+TEST_F(AtomicTest, BlockLimitsReportTheOnlyAcceptedAtomicSize) {
   const Bytes page = start(*nexus, Bytes{0x12, 1, 0xb0, 0, 64, 0}).answer();
   ASSERT_EQ(page.size(), 64u);
   EXPECT_EQ(load_be32(&page[44]), 32u) << "MAXIMUM ATOMIC TRANSFER LENGTH";
@@ -341,7 +341,7 @@ TEST_F(AtomicTest, BlockLimitsShowTheOneSizeThatIsTaken) {
   EXPECT_EQ(load_be32(&page[52]), 32u) << "ATOMIC TRANSFER LENGTH GRANULARITY";
 }
 
-TEST_F(MediaTest, WriteAtomicIsUnknownWhereTheMediumIsNot) {
+TEST_F(MediaTest, WriteAtomicIsUnsupportedIfTheMediumIsNotAtomic) {
   Bytes cdb(16);
   cdb[0] = 0x9c;
   EXPECT_EQ(start(*nexus, cdb).sense(), 0x052000u);

@@ -35,7 +35,7 @@ class PassThroughTest : public LunTest {
   }
 };
 
-TEST_F(PassThroughTest, ACommandGoesAsItCameAndTheAnswerIsAsLongAsTheDevices) {
+TEST_F(PassThroughTest, ACommandIsPassedUnchangedAndTheAnswerHasTheDevicesLength) {
   auto nexus = open("a");
   Task& task = start(*nexus, log_sense(0x0d, 252));
   ASSERT_TRUE(task.done());
@@ -47,7 +47,7 @@ TEST_F(PassThroughTest, ACommandGoesAsItCameAndTheAnswerIsAsLongAsTheDevices) {
   EXPECT_EQ(start(*nexus, read_defects(4)).answer(), (Bytes{0x0d, 0, 0, 4}));
 }
 
-TEST_F(PassThroughTest, OnlyTheTablesCommandsReachTheDevice) {
+TEST_F(PassThroughTest, OnlyCommandsOfTheTableReachTheDevice) {
   auto nexus = open("a");
   for (uint8_t opcode : {0x04, 0x07, 0x3b, 0x3f, 0x48, 0x4c, 0x7f, 0x85, 0xa1, 0xa2, 0xb5}) {
     Bytes cdb(16);
@@ -67,7 +67,7 @@ TEST_F(PassThroughTest, OnlyTheTablesCommandsReachTheDevice) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(PassThroughTest, ReservationsOfOthersHoldForPassedCommands) {
+TEST_F(PassThroughTest, ReservationsOfOtherNexusesApplyToPassedCommands) {
   auto a = open("a");
   auto b = open("b");
   EXPECT_EQ(start(*a, {0x16, 0, 0, 0, 0, 0}).command.status, scsi::Status::kGood);
@@ -77,7 +77,7 @@ TEST_F(PassThroughTest, ReservationsOfOthersHoldForPassedCommands) {
   EXPECT_EQ(start(*a, read_defects(8)).command.status, scsi::Status::kGood);
 }
 
-TEST_F(PassThroughTest, SenseDataIsTheDevicesByteForByte) {
+TEST_F(PassThroughTest, TheSenseDataOfTheDeviceIsReturnedUnchanged) {
   auto nexus = open("a");
   backend->fail_with = -EIO;
   backend->answer.status = 0x02;
@@ -98,7 +98,7 @@ TEST_F(PassThroughTest, SenseDataIsTheDevicesByteForByte) {
   EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), 0x031100u);
 }
 
-TEST_F(PlainUnitTest, ElsewhereTheyDoNotExist) {
+TEST_F(PlainUnitTest, AUnitWithoutPassThroughRefusesPassThroughCommands) {
   auto nexus = open("a");
   EXPECT_EQ(start(*nexus, read_defects(8)).sense(), kUnknownOpcode);
   EXPECT_EQ(start(*nexus, log_sense(0x0d, 252)).sense(), kInvalidField) << "its own pages";

@@ -21,7 +21,7 @@ class ReadOnlyLunTest : public LunTest {
   uint32_t written(Nexus& nexus) { return start(nexus, write16(0, 1), Bytes(512, 7)).sense(); }
 };
 
-TEST_F(ReadOnlyLunTest, RefusesWritesAnswersReadsAndSaysSo) {
+TEST_F(ReadOnlyLunTest, RefusesWritesAnswersReadsAndReportsWriteProtection) {
   make_read_only(true);
   auto nexus = open("a");
   EXPECT_EQ(written(*nexus), 0x072700u);
@@ -34,7 +34,7 @@ TEST_F(ReadOnlyLunTest, RefusesWritesAnswersReadsAndSaysSo) {
   EXPECT_EQ(device_specific(*nexus) & kWriteProtect, kWriteProtect);
 }
 
-TEST_F(ReadOnlyLunTest, RefusesWhatOthersOfTheVolumeWouldNotice) {
+TEST_F(ReadOnlyLunTest, RefusesCommandsThatAffectOtherHostsOfTheVolume) {
   make_read_only(true);
   auto nexus = open("a");
   Bytes reserve(10);
@@ -57,7 +57,7 @@ class ReadOnlyBackendTest : public ReadOnlyLunTest {
   void prepare_backend(TestBackend& b) override { b.information.read_only = true; }
 };
 
-TEST_F(ReadOnlyBackendTest, RefusesWhatAReadOnlyHostIsRefused) {
+TEST_F(ReadOnlyBackendTest, RefusesTheCommandsThatAReadOnlyHostIsRefused) {
   auto nexus = open("a");
   auto other = open("b");
   EXPECT_EQ(written(*nexus), 0x072700u);
@@ -105,7 +105,7 @@ TEST_F(ReadOnlyLunTest, AnotherTargetOfTheSameVolumeWrites) {
   EXPECT_EQ(written(*reader), 0x072700u);
 }
 
-TEST_F(ReadOnlyLunTest, AChangeHoldsForSessionsThatAreThereAndIsToldThem) {
+TEST_F(ReadOnlyLunTest, AReadOnlyChangeAppliesToExistingSessionsAndIsReportedToThem) {
   auto nexus = open("a");
   EXPECT_EQ(written(*nexus), 0u);
   for (const bool yes : {true, false}) {

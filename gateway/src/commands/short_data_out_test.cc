@@ -58,7 +58,7 @@ TEST_F(ShortDataOutTest, AWriteOfFewerWholeBlocksWritesThem) {
   EXPECT_TRUE(backend->all(512, 512, 0x11));
 }
 
-TEST_F(ShortDataOutTest, CommandsThatNeedAllTheirBlocksSayWhichFieldContradicts) {
+TEST_F(ShortDataOutTest, CommandsThatNeedAllTheirBlocksReportAnInvalidFieldInTheCdb) {
   for (const Bytes& cdb :
        {cdb16(0x93, 0, 2), cdb16(0x89, 0, 1)}) {  // WRITE SAME, COMPARE AND WRITE
     EXPECT_EQ(sense_of(cdb, 200), 0x052400u);
@@ -66,7 +66,7 @@ TEST_F(ShortDataOutTest, CommandsThatNeedAllTheirBlocksSayWhichFieldContradicts)
   }
 }
 
-TEST_F(ShortDataOutTest, PartOfAParameterListHasNoEffect) {
+TEST_F(ShortDataOutTest, AnIncompleteParameterListIsRefusedWithoutEffect) {
   const Bytes lists[] = {
       parameters(0x42, 0, 8, 24),     // UNMAP
       parameters(0x15, 0x10, 4, 24),  // MODE SELECT(6)

@@ -118,7 +118,7 @@ class Reload : public testing::Test {
   bool started_ = false;
 };
 
-TEST_F(Reload, TheFirstLoadExportsEverything) {
+TEST_F(Reload, TheFirstLoadExportsEveryLun) {
   const Result<void> done = load(with_luns(memory(0, kA) + memory(300, kB)));
   ASSERT_TRUE(done.ok()) << done.error();
   ASSERT_NE(unit(0), nullptr);
@@ -130,7 +130,7 @@ TEST_F(Reload, TheFirstLoadExportsEverything) {
   EXPECT_TRUE(exports_.find("iqn.2026-11.example:t")->access_for("iqn.2026-11.example:x", &access));
 }
 
-TEST_F(Reload, UnitsThatStayAreTheSameOnes) {
+TEST_F(Reload, UnchangedLunsRetainTheirUnits) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const auto before = unit(0);
   const auto target = exports_.find("iqn.2026-11.example:t");
@@ -141,7 +141,7 @@ TEST_F(Reload, UnitsThatStayAreTheSameOnes) {
   EXPECT_EQ(opened_, 2);
 }
 
-TEST_F(Reload, AMovedVolumeKeepsItsUnit) {
+TEST_F(Reload, AMovedVolumeRetainsItsUnit) {
   ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
   const auto a = unit(0);
   const auto b = unit(1);
@@ -152,7 +152,7 @@ TEST_F(Reload, AMovedVolumeKeepsItsUnit) {
   EXPECT_EQ(a->gate() & lun::Unit::kRemoved, 0u);
 }
 
-TEST_F(Reload, ARemovedLunIsLetGoOf) {
+TEST_F(Reload, TheUnitOfARemovedLunIsDestroyed) {
   ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
   const std::weak_ptr<lun::Unit> gone = unit(1);
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
@@ -160,14 +160,14 @@ TEST_F(Reload, ARemovedLunIsLetGoOf) {
   EXPECT_TRUE(gone.expired()) << "its backend stays open";
 }
 
-TEST_F(Reload, ARemovedLunStillHeldIsGated) {
+TEST_F(Reload, ARemovedLunStillInUseIsGated) {
   ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
   const auto held = unit(1);
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   EXPECT_NE(held->gate() & lun::Unit::kRemoved, 0u);
 }
 
-TEST_F(Reload, ARemovedTargetIsForgottenAndEmptied) {
+TEST_F(Reload, ARemovedTargetIsUnregisteredAndLosesItsLuns) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const auto target = exports_.find("iqn.2026-11.example:t");
   ASSERT_TRUE(load("targets: []").ok());
@@ -175,7 +175,7 @@ TEST_F(Reload, ARemovedTargetIsForgottenAndEmptied) {
   EXPECT_TRUE(target->luns().empty());
 }
 
-TEST_F(Reload, ALunGrowsInPlace) {
+TEST_F(Reload, ALunGrowsWithoutReplacingItsUnit) {
   const std::string path = testing::TempDir() + "/sluice-grow-" + std::to_string(getpid());
   const auto file = [&](const std::string& size) {
     return with_luns("  - {id: 0, backend: file, path: " + path + ", size: " + size + "}\n");
@@ -189,7 +189,7 @@ TEST_F(Reload, ALunGrowsInPlace) {
   unlink(path.c_str());
 }
 
-TEST_F(Reload, ADeviceThatIsGoneHoldsUpNoChangeOfOthers) {
+TEST_F(Reload, AMissingDeviceDoesNotPreventChangesOfOtherLuns) {
   environment_.open = [](const backend::Spec& spec) -> Result<std::unique_ptr<backend::Backend>> {
     if (spec.kind != "block") return backend::open(spec);
     return std::unique_ptr<backend::Backend>(std::make_unique<Unplugged>());
@@ -203,7 +203,7 @@ TEST_F(Reload, ADeviceThatIsGoneHoldsUpNoChangeOfOthers) {
   EXPECT_NE(unit(2), nullptr);
 }
 
-TEST_F(Reload, TheWriteCacheIsSwitchedInPlace) {
+TEST_F(Reload, TheWriteCacheIsSwitchedWithoutReplacingTheUnit) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const auto before = unit(0);
   const bool was = before->backend().write_cache();
@@ -215,7 +215,7 @@ TEST_F(Reload, TheWriteCacheIsSwitchedInPlace) {
   EXPECT_NE(before->default_write_cache(), was) << "a reset leaves it as configured";
 }
 
-TEST_F(Reload, ABackendThatFailsToOpenLeavesEverythingAsItWas) {
+TEST_F(Reload, ABackendThatFailsToOpenLeavesAllExportsUnchanged) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const auto before = unit(0);
   const Result<void> done = load(with_luns(
@@ -228,7 +228,7 @@ TEST_F(Reload, ABackendThatFailsToOpenLeavesEverythingAsItWas) {
   EXPECT_EQ(before->gate() & lun::Unit::kRemoved, 0u);
 }
 
-TEST_F(Reload, KeptReservationsHoldBeforeTheLunIsExported) {
+TEST_F(Reload, StoredReservationsAreInForceOnceTheLunIsExported) {
   environment_.store = std::make_shared<KeptReservations>();
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const std::lock_guard lock(unit(0)->mutex());
@@ -236,7 +236,7 @@ TEST_F(Reload, KeptReservationsHoldBeforeTheLunIsExported) {
   EXPECT_TRUE(unit(0)->gate() & lun::Unit::kReserved);
 }
 
-TEST_F(Reload, ADamagedReservationRecordExportsNothing) {
+TEST_F(Reload, ADamagedReservationRecordPreventsTheExport) {
   auto store = std::make_shared<KeptReservations>();
   store->corrupt = true;
   environment_.store = store;
@@ -260,7 +260,7 @@ TEST_F(Reload, HostsChangeForTheNextLogin) {
   EXPECT_TRUE(access.read_only);
 }
 
-TEST_F(Reload, SessionsOfARemovedTargetAreReviewedWhenItIsGone) {
+TEST_F(Reload, SessionsOfARemovedTargetAreReviewedAfterItsRemoval) {
   bool there = true;
   environment_.review = [&](const std::string& iqn) {
     reviewed_.push_back(iqn);
@@ -273,7 +273,7 @@ TEST_F(Reload, SessionsOfARemovedTargetAreReviewedWhenItIsGone) {
   EXPECT_FALSE(there);
 }
 
-TEST_F(Reload, SessionsAreReviewedWhenHostsChangedAndOnlyThen) {
+TEST_F(Reload, SessionsAreReviewedOnlyWhenHostsChange) {
   const std::string head = "targets:\n- iqn: iqn.2026-11.example:t\n  hosts: ";
   ASSERT_TRUE(load(head + "[{initiators: ['*']}]\n").ok());
   ASSERT_TRUE(load(head + "[{initiators: ['*']}]\n").ok());
@@ -289,7 +289,7 @@ TEST_F(Reload, SessionsAreReviewedWhenHostsChangedAndOnlyThen) {
   EXPECT_FALSE(admitted);
 }
 
-TEST_F(Reload, AReloadThatFailsReviewsNobody) {
+TEST_F(Reload, AFailedReloadReviewsNoSessions) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   ASSERT_FALSE(load("targets:\n- iqn: iqn.2026-11.example:u\n  hosts: [{initiators: ['*']}]\n"
                     "  luns:\n  - {id: 2, backend: file, path: /does/not/exist, size: 1MiB}\n")
@@ -327,7 +327,7 @@ TEST_F(Reload, TheHostsOfAllTargetsAreKnownWithTheirCredentials) {
   EXPECT_EQ(exports_.hosts()->find("iqn.2026-11.example:b"), nullptr);
 }
 
-TEST_F(Reload, DiscoveryAsksForWhatIsConfigured) {
+TEST_F(Reload, DiscoveryUsesTheConfiguredChapCredentials) {
   ASSERT_TRUE(load("discovery: {chap: {user: d, secret: dddddddddddd}}\n").ok());
   EXPECT_EQ(exports_.discovery_access().chap.user, "d");
   ASSERT_TRUE(load("").ok());

@@ -36,7 +36,7 @@ Changes changed(const std::string& now, const std::string& next) {
   return std::move(changes).value();
 }
 
-TEST(Diff, EqualConfigurationsDifferInNothing) {
+TEST(Diff, EqualConfigurationsProduceNoChanges) {
   const std::string yaml = with_luns(lun(0, file("/a")) + lun(1, "backend: memory, size: 1MiB"));
   const Changes changes = changed(yaml, "# moved down a line\n" + yaml);
   EXPECT_TRUE(changes.none());
@@ -64,7 +64,7 @@ TEST(Diff, ATargetIsAddedAndRemovedWithItsLuns) {
                                    "LUN 0 of iqn.2026-11.example:t removed"));
 }
 
-TEST(Diff, ALunGrowsButNeverShrinks) {
+TEST(Diff, ALunGrowsAndShrinkingIsRefused) {
   const std::string small = with_luns(lun(0, file("/a", ", size: 1GiB")));
   const std::string large = with_luns(lun(0, file("/a", ", size: 2GiB")));
   const Changes changes = changed(small, large);
@@ -76,7 +76,7 @@ TEST(Diff, ALunGrowsButNeverShrinks) {
             "LUN 0 of iqn.2026-11.example:t: can't shrink from 2GiB to 1GiB, data would be lost");
 }
 
-TEST(Diff, LeavingTheSizeOutIsNoShrinking) {
+TEST(Diff, OmittingTheSizeChangesNothing) {
   EXPECT_TRUE(
       changed(with_luns(lun(0, file("/a", ", size: 1GiB"))), with_luns(lun(0, file("/a")))).none());
 }
@@ -88,7 +88,7 @@ TEST(Diff, TheWriteCacheIsSwitchedWithoutReopening) {
   EXPECT_THAT(changes.opens, IsEmpty());
 }
 
-TEST(Diff, WhatALunCannotChangeWhileOpenWaitsForARestart) {
+TEST(Diff, PropertiesFixedWhileALunIsOpenRequireARestart) {
   const Changes changes = changed(
       with_luns(lun(0, file("/a"))),
       with_luns(lun(0, file("/a",
@@ -103,14 +103,14 @@ TEST(Diff, WhatALunCannotChangeWhileOpenWaitsForARestart) {
   EXPECT_EQ(changes.in_force.targets[0].luns[0].product, "VOLUME");
 }
 
-TEST(Diff, AnotherPathUnderTheSameNumberIsAnotherDisk) {
+TEST(Diff, AnotherPathUnderTheSameNumberReplacesTheLun) {
   const Changes changes = changed(with_luns(lun(0, file("/a"))), with_luns(lun(0, file("/b"))));
   EXPECT_THAT(describe(changes), ElementsAre("LUN 0 of iqn.2026-11.example:t removed",
                                              "LUN 0 of iqn.2026-11.example:t added"));
   EXPECT_EQ(changes.opens.size(), 1u);
 }
 
-TEST(Diff, AnotherBackingUnderTheSameIdentityIsReopened) {
+TEST(Diff, AnotherPathUnderTheSameUuidIsReopened) {
   const std::string uuid = std::string(", uuid: ") + kA;
   const Changes changes =
       changed(with_luns(lun(0, file("/a", uuid))), with_luns(lun(0, file("/b", uuid))));
@@ -119,7 +119,7 @@ TEST(Diff, AnotherBackingUnderTheSameIdentityIsReopened) {
   EXPECT_EQ(changes.luns_removed.size(), 1u);
 }
 
-TEST(Diff, AVolumeWithAnIdentityMovesToAnotherNumberUnopened) {
+TEST(Diff, AVolumeWithAUuidMovesToAnotherNumberWithoutReopening) {
   const std::string a = std::string(", uuid: ") + kA;
   const std::string b = std::string(", uuid: ") + kB;
   const Changes changes = changed(with_luns(lun(0, file("/a", a)) + lun(1, file("/b", b))),
@@ -142,7 +142,7 @@ TEST(Diff, APathInUseUnderAnotherIdentityIsRefused) {
                 "and add it in the next");
 }
 
-TEST(Diff, HostsAndSecretsChangeOnTheirOwn) {
+TEST(Diff, ANewHostListOrSecretChangesOnlyTheHosts) {
   const std::string head = "targets:\n- iqn: iqn.2026-11.example:t\n  hosts: ";
   const std::string any = head + "[{initiators: ['*']}]\n";
   EXPECT_THAT(describe(changed(any, head + "[]\n")),
@@ -154,14 +154,14 @@ TEST(Diff, HostsAndSecretsChangeOnTheirOwn) {
               ElementsAre("iqn.2026-11.example:t hosts changed"));
 }
 
-TEST(Diff, DiscoveryAndLogLevelChangeLive) {
+TEST(Diff, DiscoveryAndLogLevelChangeWithoutARestart) {
   EXPECT_THAT(describe(changed("",
                                "log: {level: debug}\ndiscovery: {chap: {user: a, secret: "
                                "aaaaaaaaaaaa}}\n")),
               ElementsAre("discovery authentication changed", "log level changed"));
 }
 
-TEST(Diff, GlobalsWaitForARestartAndKeepTheirValue) {
+TEST(Diff, GlobalKeysRequireARestartAndRetainTheirValue) {
   const Changes changes = changed(
       "",
       "listen: [{address: 127.0.0.1:9}]\ngateway-number: 2\nreactors: 64\nreactor-memory: 72MiB\n"
@@ -179,7 +179,7 @@ TEST(Diff, GlobalsWaitForARestartAndKeepTheirValue) {
   EXPECT_FALSE(changes.in_force.offer.initial_r2t);
 }
 
-TEST(Diff, FromScratchOpensEverything) {
+TEST(Diff, FromScratchOpensEveryLun) {
   const Config config =
       parsed(with_luns(lun(0, file("/a")) + lun(1, file("/b"))) + "reactors: 3\n");
   const Result<Changes> changes = from_scratch(config);

@@ -31,7 +31,7 @@ std::string written_out(std::string_view section) {
   return all;
 }
 
-TEST(Defaults, OfAListenerAreThoseOfTheTable) {
+TEST(Defaults, OfAListenerMatchTheKeyTable) {
   const std::string head = "listen: [{address: 127.0.0.1";
   const Result<Config> plain = read_yaml(head + "}]\n");
   const Result<Config> given = read_yaml(head + written_out("listen") + "}]\n");
@@ -41,7 +41,7 @@ TEST(Defaults, OfAListenerAreThoseOfTheTable) {
   EXPECT_EQ(plain.value().portals[0].advertise, "") << "the address";
 }
 
-TEST(Defaults, OfAHostAreThoseOfTheTable) {
+TEST(Defaults, OfAHostMatchTheKeyTable) {
   const std::string head = "targets: [{hosts: [{initiators: ['*']";
   const Result<Config> plain = read_yaml(head + "}]}]\n");
   const Result<Config> given = read_yaml(head + written_out("hosts") + "}]}]\n");
@@ -53,7 +53,7 @@ TEST(Defaults, OfAHostAreThoseOfTheTable) {
   EXPECT_FALSE(host.read_only);
 }
 
-TEST(Defaults, OfTheControlPlaneAreThoseOfTheTable) {
+TEST(Defaults, OfTheControlPlaneMatchTheKeyTable) {
   const std::string head =
       "control-plane: {endpoints: ['c:7460'], ca: /ca, certificate: /c, key: /none";
   const Result<Config> plain = read_yaml(head + "}\n");
@@ -76,7 +76,7 @@ TEST(Defaults, OfTheControlPlaneAreThoseOfTheTable) {
       read_yaml("control-plane: {endpoints: ['127.0.0.1:1'], insecure-loopback: on}\n").ok());
 }
 
-TEST(Defaults, OfAnImageOfCephAreThoseOfTheTable) {
+TEST(Defaults, OfACephImageMatchTheKeyTable) {
   const std::string head = "  - {id: 0, backend: rbd, rbd: {pool: p, image: i";
   const Result<Config> plain = read_yaml(with_luns(head + "}}\n"));
   const Result<Config> given = read_yaml(with_luns(head + written_out("rbd") + "}}\n"));
@@ -88,7 +88,7 @@ TEST(Defaults, OfAnImageOfCephAreThoseOfTheTable) {
   EXPECT_EQ(spec.ceph.keyring_file, "") << "where conf says";
 }
 
-TEST(Defaults, OfAnEmptyFileAreThoseOfTheTable) {
+TEST(Defaults, OfAnEmptyFileAreAsDocumented) {
   const Config config = read_yaml("").value();
   ASSERT_EQ(config.portals.size(), 1U);
   EXPECT_EQ(config.portals[0].address, "0.0.0.0:3260");
@@ -125,7 +125,7 @@ TEST(Defaults, OfPathsDependOnTheUser) {
   }
 }
 
-TEST(Defaults, OfATargetAreThoseOfTheTable) {
+TEST(Defaults, OfATargetAreAsDocumented) {
   const Config config = read_yaml("targets: [{hosts: []}]\n").value();
   const TargetConfig& target = config.targets[0];
   EXPECT_EQ(target.iqn, default_target_name());
@@ -133,7 +133,7 @@ TEST(Defaults, OfATargetAreThoseOfTheTable) {
   EXPECT_TRUE(target.luns.empty());
 }
 
-TEST(Defaults, OfALunAreThoseOfTheTable) {
+TEST(Defaults, OfALunAreAsDocumented) {
   const Config config = read_yaml(with_luns("  - {id: 3, backend: file, path: /disk}\n")).value();
   const LunConfig& lun = config.targets[0].luns[0];
   EXPECT_EQ(lun.uuid, derive_uuid("iqn.2026-11.example:t", 3, lun.spec.kind, "/disk"));
@@ -141,7 +141,7 @@ TEST(Defaults, OfALunAreThoseOfTheTable) {
   EXPECT_EQ(lun.oui, 0U);
 }
 
-TEST(Defaults, OfAFlagAreThoseOfTheKey) {
+TEST(Defaults, OfFlagsMatchTheDefaultsOfTheirKeys) {
   const char* const arguments[] = {"sluice-gateway", "--lun", "0=null:1GiB"};
   const Invocation invocation = parse_flags(3, arguments);
   ASSERT_TRUE(invocation.flags.has_value()) << invocation.output;

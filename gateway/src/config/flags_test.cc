@@ -24,7 +24,7 @@ Result<Config> loaded(const std::vector<const char*>& arguments) {
   return load(*invocation.flags);
 }
 
-TEST(Flags, SayItAllWithoutAFile) {
+TEST(Flags, ConfigureAGatewayWithoutAFile) {
   const Result<Config> config =
       loaded({"--listen",       "127.0.0.1:3260",
               "--target",       "iqn.2026-11.example:t",
@@ -51,7 +51,7 @@ TEST(Flags, SayItAllWithoutAFile) {
   EXPECT_TRUE(c.targets[0].hosts.at(0).initiators.empty()) << "open to any initiator";
 }
 
-TEST(Flags, ALunBelongsToTheTargetBeforeIt) {
+TEST(Flags, ALunBelongsToThePrecedingTarget) {
   const Result<Config> config =
       loaded({"--target", "iqn.2026-11.example:a", "--lun", "0=null:1GiB", "--target",
               "iqn.2026-11.example:b", "--lun", "0=null:2GiB", "--lun", "1=null:3GiB", "--listen",
@@ -64,7 +64,7 @@ TEST(Flags, ALunBelongsToTheTargetBeforeIt) {
   EXPECT_EQ(config.value().portals.size(), 2u);
 }
 
-TEST(Flags, ALunWithoutATargetGoesToOneNamedAfterTheHost) {
+TEST(Flags, ALunWithoutATargetIsExportedByATargetNamedAfterTheHost) {
   const Result<Config> config = loaded({"--lun", "0=null:1GiB"});
   ASSERT_TRUE(config.ok()) << config.error();
   EXPECT_EQ(config.value().targets.at(0).iqn, default_target_name());
@@ -125,7 +125,7 @@ const Mistake kMistakes[] = {
 std::string case_name(const testing::TestParamInfo<Mistake>& c) { return c.param.name; }
 INSTANTIATE_TEST_SUITE_P(Flags, WrongFlags, testing::ValuesIn(kMistakes), case_name);
 
-TEST(Flags, HelpAndVersionExitWithZeroMistakesWithTwo) {
+TEST(Flags, HelpAndVersionExitWithZeroAndMistakesWithTwo) {
   EXPECT_EQ(invoke({"--help"}).exit_code, 0);
   EXPECT_THAT(invoke({"--help"}).output, HasSubstr("--chap-file"));
   EXPECT_EQ(invoke({"--version"}).exit_code, 0);
@@ -134,7 +134,7 @@ TEST(Flags, HelpAndVersionExitWithZeroMistakesWithTwo) {
   EXPECT_EQ(invoke({}).exit_code, 2);
 }
 
-TEST(Flags, AskingNeedsNoConfiguration) {
+TEST(Flags, QueryCommandsNeedNoConfiguration) {
   const Invocation sessions = invoke({"sessions", "--json", "--socket", "/s"});
   ASSERT_TRUE(sessions.flags.has_value()) << sessions.output;
   EXPECT_EQ(sessions.flags->command, Flags::Command::kSessions);

@@ -32,7 +32,7 @@ std::string case_name(const testing::TestParamInfo<Fault>& c) { return c.param.n
 
 class BadInput : public testing::TestWithParam<Fault> {};
 
-TEST_P(BadInput, IsToldWithLineKeyAndMend) {
+TEST_P(BadInput, IsRefusedWithLineKeyAndFix) {
   const Result<Config> config = read_yaml(GetParam().yaml);
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(config.error(), GetParam().message);
@@ -161,7 +161,7 @@ const Fault kTwice[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Twice, BadInput, testing::ValuesIn(kTwice), case_name);
 
-TEST(Parse, AllFaultsAreToldAtOnceUpToABound) {
+TEST(Parse, AllErrorsAreReportedTogetherUpToALimit) {
   std::string yaml = "targets:\n";
   for (int i = 0; i < 60; ++i) yaml += "- {hosts: [], iqn: x" + std::to_string(i) + "}\n";
   const Result<Config> config = read_yaml(yaml);
@@ -171,7 +171,7 @@ TEST(Parse, AllFaultsAreToldAtOnceUpToABound) {
   EXPECT_THAT(config.error(), HasSubstr("\nand 10 more"));
 }
 
-TEST(Parse, AnEmptyFileGivesEveryDefault) {
+TEST(Parse, AnEmptyFileYieldsTheDefaults) {
   const Result<Config> config = read_yaml("");
   ASSERT_TRUE(config.ok()) << config.error();
   ASSERT_EQ(config.value().portals.size(), 1u);
@@ -180,7 +180,7 @@ TEST(Parse, AnEmptyFileGivesEveryDefault) {
   EXPECT_FALSE(config.value().admin_socket.empty());
 }
 
-TEST(Parse, TheSampleOfThePackageIsFine) {
+TEST(Parse, ThePackagedSampleIsValid) {
   const Result<Source> source = read_source(SLUICE_GATEWAY_DIR "/packaging/gateway.yaml");
   ASSERT_TRUE(source.ok()) << source.error();
   Result<Config> config = parse_config(source.value());
@@ -189,7 +189,7 @@ TEST(Parse, TheSampleOfThePackageIsFine) {
 }
 
 // The default each key's row claims, written out, must change nothing.
-TEST(Parse, DefaultsWrittenOutEqualDefaultsLeftOut) {
+TEST(Parse, ExplicitDefaultsEqualOmittedDefaults) {
   const std::map<std::string, std::string> places = {
       {"", ""}, {"log", "log: "}, {"iscsi", "iscsi: "}, {"connections", "connections: "}};
   const Config plain = read_yaml("").value();
@@ -210,7 +210,7 @@ TEST(Parse, DefaultsWrittenOutEqualDefaultsLeftOut) {
   EXPECT_GE(checked, 20);
 }
 
-TEST(Parse, DefaultsOfALunAreThoseOfTheTable) {
+TEST(Parse, DefaultsOfALunAreAsDocumented) {
   std::string all;
   for (const Key& key : keys_of("luns")) {
     if (key.required || key.fallback.front() == '(') continue;
@@ -225,7 +225,7 @@ TEST(Parse, DefaultsOfALunAreThoseOfTheTable) {
   EXPECT_TRUE(changes.value().none() && changes.value().need_restart.empty());
 }
 
-TEST(Parse, AnImageOfCeph) {
+TEST(Parse, AnRbdSectionDefinesTheImageAndItsCephAccess) {
   const Result<Config> config = read_yaml(
       with_luns("  - id: 0\n    backend: rbd\n    rbd: {pool: p, namespace: n, image: i, "
                 "monitors: ['192.0.2.1', '192.0.2.2:3300'], user: gw, keyring: /k, conf: /c}\n"));
@@ -257,7 +257,7 @@ TEST(Parse, EveryBoundOfTheTableIsReachableAndEnforced) {
   }
 }
 
-TEST(Parse, ATargetHasAsManyLunsAsTheControlPlaneAllowsAndNoMore) {
+TEST(Parse, ATargetAcceptsAtMostTheLunCountOfTheControlPlane) {
   const auto read = [](unsigned count) {
     std::string luns;
     for (unsigned id = 0; id < count; ++id) {
@@ -276,7 +276,7 @@ TEST(Parse, ATargetHasAsManyLunsAsTheControlPlaneAllowsAndNoMore) {
   EXPECT_THAT(more.error(), HasSubstr("0 to 4096"));
 }
 
-TEST(Parse, AFullTargetIsReadAsWritten) {
+TEST(Parse, ACompleteTargetIsParsedAsWritten) {
   const Result<Config> config = read_yaml(R"(
 listen:
 - {address: "[::1]", advertise: 192.0.2.9:3261, tpgt: 7}
@@ -316,7 +316,7 @@ targets:
   EXPECT_EQ(format_uuid(lun.uuid), "0f7c3a52-1111-4222-8333-944444444444");
 }
 
-TEST(Parse, ADerivedIdentityHangsOnNameNumberAndPathOnly) {
+TEST(Parse, ADerivedUuidChangesWithNumberAndPathButNotWithSizeOrIoMode) {
   const auto uuid = [](const std::string& lun) {
     return format_uuid(read_yaml(with_luns("  - " + lun + "\n")).value().targets[0].luns[0].uuid);
   };

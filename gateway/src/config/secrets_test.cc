@@ -51,7 +51,7 @@ class Secrets : public testing::Test {
   std::vector<std::string> files_;
 };
 
-TEST_F(Secrets, ComeFromAFileWithoutItsNewline) {
+TEST_F(Secrets, AreReadFromAFileWithoutItsNewline) {
   const std::string path = file("s", std::string(kSecret) + "\n");
   const Result<Config> config = read_yaml(host("chap: {user: alice, secret-file: " + path + "}\n"));
   ASSERT_TRUE(config.ok()) << config.error();
@@ -59,7 +59,7 @@ TEST_F(Secrets, ComeFromAFileWithoutItsNewline) {
   EXPECT_EQ(config.value().targets[0].hosts[0].chap.source, "file " + path);
 }
 
-TEST_F(Secrets, ComeFromTheEnvironment) {
+TEST_F(Secrets, AreReadFromTheEnvironment) {
   setenv("SLUICE_TEST_SECRET", kSecret, 1);
   const Result<Config> config =
       read_yaml(host("chap: {user: alice, secret-env: SLUICE_TEST_SECRET}\n"));
@@ -68,7 +68,7 @@ TEST_F(Secrets, ComeFromTheEnvironment) {
   EXPECT_EQ(config.value().targets[0].hosts[0].chap.secret, kSecret);
 }
 
-TEST_F(Secrets, AFileOthersCanReadIsRefusedWithTheMend) {
+TEST_F(Secrets, AFileReadableByOthersIsRefusedWithTheFix) {
   const std::string path = file("s", kSecret, 0644);
   const Result<Config> config = read_yaml(host("chap: {user: alice, secret-file: " + path + "}\n"));
   ASSERT_FALSE(config.ok());
@@ -77,7 +77,7 @@ TEST_F(Secrets, AFileOthersCanReadIsRefusedWithTheMend) {
                                 path);
 }
 
-TEST_F(Secrets, InlineOnesAreRefusedInAFileOthersCanRead) {
+TEST_F(Secrets, InlineSecretsAreRefusedInAFileReadableByOthers) {
   const std::string yaml = host("chap: {user: alice, secret: '" + std::string(kSecret) + "'}\n");
   EXPECT_TRUE(read_yaml(yaml).ok());
   const Result<Config> refused = read_yaml(yaml, "g.yaml has mode 0644");
@@ -85,7 +85,7 @@ TEST_F(Secrets, InlineOnesAreRefusedInAFileOthersCanRead) {
   EXPECT_EQ(refused.error(), "g.yaml:5: targets[0].hosts[0].chap.secret: g.yaml has mode 0644");
 }
 
-TEST_F(Secrets, LengthIsBoundedFromBothSides) {
+TEST_F(Secrets, LengthMustBe12To255Bytes) {
   const std::string head = "g.yaml:5: targets[0].hosts[0].chap.secret-file: the secret has ";
   for (const auto& [size, text] : {std::pair<size_t, std::string>{11, "11"}, {256, "256"}}) {
     const std::string path = file("s", std::string(size, 'x'));
@@ -110,7 +110,7 @@ TEST_F(Secrets, ExactlyOneSourceMustBeGiven) {
   EXPECT_THAT(two.error(), HasSubstr("only one of secret-file, secret-env and secret"));
 }
 
-TEST_F(Secrets, MutualNeedsChapAndAnotherSecret) {
+TEST_F(Secrets, MutualChapRequiresChapWithAnotherSecret) {
   const std::string secret = "secret: '" + std::string(kSecret) + "'}\n";
   const Result<Config> alone = read_yaml(host("mutual: {user: t, " + secret));
   ASSERT_FALSE(alone.ok());
@@ -121,7 +121,7 @@ TEST_F(Secrets, MutualNeedsChapAndAnotherSecret) {
   EXPECT_THAT(same.error(), HasSubstr("mutual: must not have the secret of chap"));
 }
 
-TEST_F(Secrets, NeverShowInSummariesChangesOrFaults) {
+TEST_F(Secrets, DoNotAppearInSummariesChangesOrErrors) {
   const std::string yaml =
       host("chap: {user: a, secret: '" + std::string(kSecret) +
            "'}\n    mutual: {user: t, secret: '" + std::string(kOther) + "'}\n");
@@ -137,7 +137,7 @@ TEST_F(Secrets, NeverShowInSummariesChangesOrFaults) {
   EXPECT_THAT(all, Not(HasSubstr(kOther)));
 }
 
-TEST_F(Secrets, TheChapFileGivesHostsToEveryTargetOfTheCommandLine) {
+TEST_F(Secrets, TheChapFileSuppliesHostsForEveryCommandLineTarget) {
   Flags flags;
   flags.targets = {{"iqn.2026-11.example:a", {}}, {"iqn.2026-11.example:b", {}}};
   flags.chap_file =
@@ -152,7 +152,7 @@ TEST_F(Secrets, TheChapFileGivesHostsToEveryTargetOfTheCommandLine) {
   EXPECT_EQ(config.value().discovery.chap.user, "d");
 }
 
-TEST_F(Secrets, AChapFileOthersCanReadIsRefused) {
+TEST_F(Secrets, AChapFileReadableByOthersIsRefused) {
   Flags flags;
   flags.targets = {{"iqn.2026-11.example:a", {}}};
   flags.chap_file = file("chap", "hosts: []\n", 0640);
@@ -165,7 +165,7 @@ TEST_F(Secrets, AChapFileOthersCanReadIsRefused) {
   EXPECT_THAT(open.error(), HasSubstr("run: chmod 600"));
 }
 
-TEST(Protection, OwnerGroupAndModeDecideTogether) {
+TEST(Protection, IsDeterminedByOwnerGroupAndMode) {
   const Reader service{.uid = 500, .gids = {500, 77}};
   const auto fine = [&](uid_t uid, gid_t gid, mode_t mode) {
     return protection_fault("f", {uid, gid, mode}, service).empty();

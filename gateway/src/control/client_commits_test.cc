@@ -38,7 +38,7 @@ class ClientCommitsTest : public testing::Test {
                          [this] { return now_; }};
 };
 
-TEST_F(ClientCommitsTest, IsRecordedOnlyByTheAnswerToItsOwnQuestion) {
+TEST_F(ClientCommitsTest, AClientIsRecordedOnlyByTheAnswerToItsOwnRequest) {
   add("a");
   ASSERT_EQ(asked_.size(), 1u);
   EXPECT_EQ(asked_[0].pool_uid(), "pool");
@@ -52,7 +52,7 @@ TEST_F(ClientCommitsTest, IsRecordedOnlyByTheAnswerToItsOwnQuestion) {
   EXPECT_EQ(received_, std::vector{State::kRecorded});
 }
 
-TEST_F(ClientCommitsTest, WithoutAStreamItIsAskedOverTheNext) {
+TEST_F(ClientCommitsTest, WithoutAStreamTheRequestIsSentOverTheNextStream) {
   stream_ = false;
   add("a");
   stream_ = true;
@@ -62,7 +62,7 @@ TEST_F(ClientCommitsTest, WithoutAStreamItIsAskedOverTheNext) {
   EXPECT_EQ(received_, std::vector{State::kRecorded});
 }
 
-TEST_F(ClientCommitsTest, AnAnswerOfAStreamThatEndedCountsForNothing) {
+TEST_F(ClientCommitsTest, AnAnswerToARequestOfAnEndedStreamIsIgnored) {
   add("a");
   const wire::RadosClientCommit first = asked_.back();
   commits_.lost();
@@ -75,7 +75,7 @@ TEST_F(ClientCommitsTest, AnAnswerOfAStreamThatEndedCountsForNothing) {
   EXPECT_TRUE(received_.empty());
 }
 
-TEST_F(ClientCommitsTest, WhatIsRecordedStaysSoAndIsAskedAgainOverEachStream) {
+TEST_F(ClientCommitsTest, ARecordedClientStaysRecordedAndIsRequestedAgainOverEachStream) {
   add("a");
   answer(wire::COMMIT_RESULT_COMMITTED);
   commits_.lost();
@@ -88,7 +88,7 @@ TEST_F(ClientCommitsTest, WhatIsRecordedStaysSoAndIsAskedAgainOverEachStream) {
   EXPECT_EQ(received_, (std::vector{State::kRecorded, State::kRecorded}));
 }
 
-TEST_F(ClientCommitsTest, ARefusalIsToldAndAskedAgainAfterAWhile) {
+TEST_F(ClientCommitsTest, ARefusalIsReportedAndTheRequestIsRepeatedAfterADelay) {
   add("a");
   answer(wire::COMMIT_RESULT_NOT_COMMITTED, "too many clients");
   EXPECT_EQ(received_, std::vector{State::kAsked});
@@ -100,7 +100,7 @@ TEST_F(ClientCommitsTest, ARefusalIsToldAndAskedAgainAfterAWhile) {
   EXPECT_EQ(asked_.size(), 2u);
 }
 
-TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
+TEST_F(ClientCommitsTest, AFencedClientIsNotRequestedAgain) {
   const uint64_t a = add("a");
   answer(wire::COMMIT_RESULT_COMMITTED);
   commits_.lost();
@@ -118,7 +118,7 @@ TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
 
 // A pool was changed, but its client stayed the same. The old object lives as long as a volume uses
 // it.
-TEST_F(ClientCommitsTest, TwoThatHaveTheSameClientAreBothToldAndOneThatGoesLeavesTheOther) {
+TEST_F(ClientCommitsTest, RemovingOneOfTwoEntriesOfTheSameClientLeavesTheOtherActive) {
   const uint64_t former = add("a");
   answer(wire::COMMIT_RESULT_COMMITTED);
   const uint64_t later = add("a");

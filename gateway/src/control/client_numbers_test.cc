@@ -9,7 +9,7 @@ namespace sluice::control {
 namespace {
 
 // A control plane that was restored from a backup lacks later mappings.
-TEST_F(ClientTest, AHostsDeviceNeverBecomesAnotherVolumeWhateverTheControlPlaneHasForgotten) {
+TEST_F(ClientTest, ALunIsNotReusedForAnotherVolumeAfterTheControlPlaneLostItsMapping) {
   const auto state = [this](const char* shows, uint64_t order) {
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, order);
     objects.back().mutable_target()->mutable_luns(0)->set_volume_uid(shows);

@@ -12,7 +12,7 @@
 namespace sluice::control {
 namespace {
 
-TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
+TEST_F(ClientTest, AVolumeIsCreatedLockedServedAndReleasedAsOrdered) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
     // The gateway reconnects after the goodbye; the script runs only once.
@@ -47,7 +47,7 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
 }
 
 // A removed unit must not be used again: the LUN would answer no command.
-TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
+TEST_F(ClientTest, AVolumeThatIsOrderedAgainDuringItsRemovalGetsANewUnit) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
     if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "told before");
@@ -100,7 +100,7 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
 }
 
 // A Ceph pool connects at its first probe.
-TEST_F(ClientTest, APoolIsLookedAtWhenItComesAndWhenItsPlaceChanges) {
+TEST_F(ClientTest, APoolIsProbedWhenItIsAddedAndWhenItsDirectoryChanges) {
   observe_pools_ = kSecond * 3600;
   const TestDirectory elsewhere;
   Replica replica([this, &elsewhere](const wire::StreamHello&, ServerStream& stream) {
@@ -152,7 +152,7 @@ TEST_F(ClientTest, ASnapshotOfAVolumeThatAnotherGatewayOwnsIsRefused) {
             "job another gateway owns the volume; its owner takes the snapshot");
 }
 
-TEST_F(ClientTest, ALunThatIsReadOnlyInItsTargetIsExportedSo) {
+TEST_F(ClientTest, AReadOnlyLunOfATargetIsExportedAsReadOnly) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
@@ -169,7 +169,7 @@ TEST_F(ClientTest, ALunThatIsReadOnlyInItsTargetIsExportedSo) {
   EXPECT_TRUE(target->luns()[0].read_only);
 }
 
-TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
+TEST_F(ClientTest, AnObjectThatCannotBeAppliedDoesNotAffectTheOthers) {
   naa_ = "3000000000000000";
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
@@ -191,7 +191,7 @@ TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
   EXPECT_EQ(access.portals, std::vector<std::string>{"192.0.2.1:3260,31"});
 }
 
-TEST_F(ClientTest, DiscoveryIsForHostsOfTheDesiredStateWithTheirSecrets) {
+TEST_F(ClientTest, DiscoveryIsLimitedToHostsOfTheDesiredStateWithTheirChapNames) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
@@ -218,7 +218,7 @@ TEST_F(ClientTest, DiscoveryIsForHostsOfTheDesiredStateWithTheirSecrets) {
   EXPECT_EQ(over_.next("over"), "over");
 }
 
-TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
+TEST_F(ClientTest, AStateThatFollowsAnotherImmediatelyIsOnDiskAfterStop) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
     send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
@@ -239,7 +239,7 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
 
 // A gateway that is killed right after the acknowledgement and restarts without a control plane
 // must not admit the host again.
-TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
+TEST_F(ClientTest, AChangeThatRestrictsAccessIsOnDiskBeforeItIsAcknowledged) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
@@ -282,7 +282,7 @@ TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
 }
 
 // Otherwise hosts would learn that a LUN in use does not exist.
-TEST_F(ClientTest, APortalOpensWithWhatTheControlPlaneSaysAndNotWithAnOlderState) {
+TEST_F(ClientTest, APortalOpensWithTheStateOfTheControlPlaneNotWithAnOlderSavedState) {
   std::vector<wire::DesiredObject> before = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
   before.back().mutable_target()->clear_luns();
   before.back().set_digest("before");

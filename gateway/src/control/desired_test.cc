@@ -16,7 +16,7 @@ namespace {
 
 using Taken = Desired::Taken;
 
-TEST(Desired, TheDigestIsTheOneTheContractDefines) {
+TEST(Desired, TheDigestMatchesTheContract) {
   // Computed independently: sha256(05 "v" 00 "D1" 06 "h" 00 "D2").
   const Objects objects = objects_of({host_object("h", "D2"), volume_object("v", "D1")});
   std::string hex;
@@ -28,7 +28,7 @@ TEST(Desired, TheDigestIsTheOneTheContractDefines) {
   EXPECT_EQ(hex, "b604403e7c231c89421c5dfd45cb7f7a2d6cf82e20747ecc9dae9fc519b374e4");
 }
 
-TEST(Desired, AnUpdateOfSeveralMessagesCountsOnlyWhenTheLastHasCome) {
+TEST(Desired, AnUpdateOfSeveralMessagesIsAppliedOnlyWithItsLastMessage) {
   Desired desired;
   wire::StreamUpdate first = full_update(5, {volume_object("a", "1")});
   first.set_more(true);
@@ -44,7 +44,7 @@ TEST(Desired, AnUpdateOfSeveralMessagesCountsOnlyWhenTheLastHasCome) {
   EXPECT_EQ(desired.held().objects->size(), 2u);
 }
 
-TEST(Desired, ADeltaPutsAndRemovesAndKeepsTheRest) {
+TEST(Desired, ADeltaPutsAndRemovesObjectsAndRetainsTheOthers) {
   Desired desired;
   ASSERT_TRUE(desired.take(full_update(1, {volume_object("a", "1"), volume_object("b", "2")})));
   wire::StreamUpdate delta;
@@ -58,7 +58,7 @@ TEST(Desired, ADeltaPutsAndRemovesAndKeepsTheRest) {
   EXPECT_NE(desired.held().volume("c"), nullptr);
 }
 
-TEST(Desired, AWrongDigestLeavesWhatIsHeldAndAsksForASnapshot) {
+TEST(Desired, AWrongDigestRetainsTheHeldStateAndRequiresAFullUpdate) {
   Desired desired;
   ASSERT_TRUE(desired.take(full_update(1, {volume_object("a", "1")})));
   wire::StreamUpdate delta;
@@ -75,7 +75,7 @@ TEST(Desired, AWrongDigestLeavesWhatIsHeldAndAsksForASnapshot) {
   EXPECT_EQ(desired.version(), 3u);
 }
 
-TEST(Desired, AnUpdateCutOffByTheStreamsEndIsForgotten) {
+TEST(Desired, AnUpdateCutOffByTheEndOfTheStreamIsDiscarded) {
   Desired desired;
   wire::StreamUpdate first = full_update(5, {volume_object("a", "1")});
   first.set_more(true);
@@ -85,7 +85,7 @@ TEST(Desired, AnUpdateCutOffByTheStreamsEndIsForgotten) {
   EXPECT_EQ(desired.held().volume("a"), nullptr);
 }
 
-TEST(Desired, AnObjectOfAnUnknownKindIsRefusedWithTheUpdate) {
+TEST(Desired, AnUpdateWithAnObjectOfUnknownKindIsRefused) {
   Desired desired;
   EXPECT_FALSE(desired.take(full_update(1, {wire::DesiredObject()})));
 }
@@ -101,7 +101,7 @@ std::vector<std::string> steps(const std::vector<Action>& actions) {
   return out;
 }
 
-TEST(Diff, ObjectsComeAfterThoseTheyReferToAndGoBeforeThem) {
+TEST(Diff, ObjectsArePutAfterTheirReferencedObjectsAndRemovedBeforeThem) {
   const Objects all = objects_of(
       {target_object("t", "v", "h", "1"), volume_object("v", "1"), host_object("h", "1")});
   EXPECT_EQ(steps(diff({}, all)),
@@ -111,7 +111,7 @@ TEST(Diff, ObjectsComeAfterThoseTheyReferToAndGoBeforeThem) {
   EXPECT_TRUE(diff(all, all).empty());
 }
 
-TEST(Diff, WhatRefersToAChangedObjectIsLookedAtAgain) {
+TEST(Diff, AnObjectThatRefersToAChangedObjectIsAppliedAgain) {
   const auto with = [](const char* host_digest) {
     return objects_of({target_object("t", "v", "h", "1"), target_object("u", "v", "i", "1"),
                        volume_object("v", "1"), host_object("h", host_digest),
@@ -123,7 +123,7 @@ TEST(Diff, WhatRefersToAChangedObjectIsLookedAtAgain) {
 
 // A failover changes hundreds of volumes of one target; the target would be put again for each
 // group of them.
-TEST(Diff, ATargetIsLookedAtAgainForVolumesThatComeOrGoNotForTheirChanges) {
+TEST(Diff, ATargetIsAppliedAgainForAddedOrRemovedVolumesNotForChangedOnes) {
   const Objects without = objects_of({target_object("t", "v", "h", "1"), host_object("h", "1")});
   const auto with = [](const char* volume_digest) {
     return objects_of({target_object("t", "v", "h", "1"), host_object("h", "1"),
@@ -136,7 +136,7 @@ TEST(Diff, ATargetIsLookedAtAgainForVolumesThatComeOrGoNotForTheirChanges) {
             (std::vector<std::string>{"again target t", "remove volume v"}));
 }
 
-TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
+TEST(DesiredFile, ASavedStateIsLoadedAndItsFileIsReadableByItsOwnerOnly) {
   TestDirectory directory;
   const DesiredFile file(directory.path());
   Desired desired;
@@ -156,7 +156,7 @@ TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
 }
 
 // A copied directory, or a renamed gateway.
-TEST(DesiredFile, AnotherGatewaysStateIsNotTakenUp) {
+TEST(DesiredFile, AnotherGatewaysStateIsRefused) {
   TestDirectory directory;
   wire::DesiredObject settings;
   settings.mutable_settings()->set_gateway("one");
@@ -186,7 +186,7 @@ TEST(DesiredFile, AFileOfVersion1IsRead) {
   EXPECT_FALSE(parse_desired(former + 'x', "f", &loaded));
 }
 
-TEST(DesiredFile, ABrokenFileIsAnErrorAndNeverASnapshot) {
+TEST(DesiredFile, ADamagedFileIsAnErrorAndYieldsNoState) {
   Desired desired;
   ASSERT_TRUE(desired.take(full_update(7, {volume_object("a", "1"), host_object("b", "2")})));
   const std::string text = format_desired(desired.held());

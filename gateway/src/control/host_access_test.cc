@@ -48,7 +48,7 @@ TEST(HostAccess, EachInitiatorAuthenticatesByItsOwnName) {
   }
 }
 
-TEST(HostAccess, WithoutALimitOfSessionsTheDocumentedDefaultHolds) {
+TEST(HostAccess, WithoutASessionLimitTheDocumentedDefaultApplies) {
   Sent sent;
   for (const auto& [given, effective] : {std::pair{0, 64U}, {-1, 64U}, {7, 7U}, {4096, 4096U}}) {
     sent.host.set_max_sessions(given);
@@ -58,7 +58,7 @@ TEST(HostAccess, WithoutALimitOfSessionsTheDocumentedDefaultHolds) {
   }
 }
 
-TEST(HostAccess, NamesOfAControlPlaneOfRelease880afa1CountForAllInitiators) {
+TEST(HostAccess, ChapNamesOfAControlPlaneOfRelease880afa1ApplyToAllInitiators) {
   Sent sent;
   sent.host.clear_chap_usernames();
   sent.host.mutable_mutual_chap()->set_username("store");
@@ -69,7 +69,7 @@ TEST(HostAccess, NamesOfAControlPlaneOfRelease880afa1CountForAllInitiators) {
   EXPECT_EQ(entry.value().mutual.user, "store");
 }
 
-TEST(HostAccess, WithoutCredentialsNoneAreRequired) {
+TEST(HostAccess, AHostWithoutCredentialsNeedsNoAuthentication) {
   Sent sent;
   sent.host.clear_chap();
   sent.host.clear_chap_usernames();

@@ -216,7 +216,7 @@ TEST_F(JobRunnerTest, TheRunningAttemptThatIsRequestedAgainCancelsTheWaitingOne)
   EXPECT_EQ(reports(), Reports{"7 1000 "});
 }
 
-TEST_F(JobRunnerTest, OnlyTheLastResultsAreRemembered) {
+TEST_F(JobRunnerTest, OnlyTheNewestResultsAreRetained) {
   const auto id = [](size_t i) { return "u" + std::to_string(i) + ".resize"; };
   for (size_t i = 0; i <= limits::kMaxJobs; ++i) {
     runner_.submit(resize(7, 1, id(i)));

@@ -21,7 +21,7 @@ void restart(LunNumbers& before, LunNumbers& after, const Objects& last, int64_t
   ASSERT_TRUE(after.load(last, now));
 }
 
-TEST(LunNumbers, ANumberIsHeldForItsVolumeWhileHostsMayHaveTheDevice) {
+TEST(LunNumbers, ANumberStaysBoundToItsVolumeWhileItIsExportedAndForAPeriodAfterwards) {
   const TestDirectory directory;
   LunNumbers numbers(directory.path());
   numbers.shown(kIqn, {{5, "a"}}, kNow);
@@ -36,7 +36,7 @@ TEST(LunNumbers, ANumberIsHeldForItsVolumeWhileHostsMayHaveTheDevice) {
   EXPECT_EQ(numbers.held(kIqn, 5, "b", over), "");
 }
 
-TEST(LunNumbers, ARestartForgetsNeitherWhatHadLeftNorWhatWasShown) {
+TEST(LunNumbers, ARestartRetainsTheNumbersOfRemovedAndOfExportedLuns) {
   const TestDirectory directory;
   LunNumbers first(directory.path());
   first.shown(kIqn, {{5, "a"}, {6, "b"}}, kNow);
@@ -53,7 +53,7 @@ TEST(LunNumbers, ARestartForgetsNeitherWhatHadLeftNorWhatWasShown) {
   EXPECT_EQ(third.held(kIqn, 6, "c", kNow + 2 + limits::kLunNumberHeld), "");
 }
 
-TEST(LunNumbers, WhatWasDesiredAndRefusedWasShownToNobody) {
+TEST(LunNumbers, ARefusedLunOfTheSavedStateDoesNotObtainItsNumberByARestart) {
   const TestDirectory directory;
   LunNumbers first(directory.path());
   first.shown(kIqn, {{5, "a"}}, kNow);
@@ -88,7 +88,7 @@ TEST(LunNumbers, AFileOfVersion1IsReadAndADamagedOneIsAnError) {
   EXPECT_FALSE(load(seal("sluice-lun-numbers 2\n" + line + "1 2 3\n"), overlong));
 }
 
-TEST(LunNumbers, AClockThatIsSetBackHoldsNumbersNoLongerThanOthers) {
+TEST(LunNumbers, AClockThatIsSetBackDoesNotExtendTheRetentionOfNumbers) {
   const TestDirectory directory;
   LunNumbers numbers(directory.path());
   numbers.shown(kIqn, {{5, "a"}}, kNow);

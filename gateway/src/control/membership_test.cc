@@ -28,13 +28,13 @@ TEST(MembershipTest, AControlPlaneOfAnotherSystemIsRefusedUntilItIsConfirmed) {
   EXPECT_FALSE(membership.admit(kOurs, welcome_of(kOurs)));
 }
 
-TEST(MembershipTest, AGatewayWithoutASystemTakesTheFirstAndAnOldControlPlaneIsAccepted) {
+TEST(MembershipTest, AGatewayWithoutASystemAcceptsAnySystemAndAnOldControlPlaneIsAccepted) {
   Membership membership(nullptr);
   EXPECT_TRUE(membership.admit("", welcome_of(kTheirs)));
   EXPECT_TRUE(membership.admit(kOurs, welcome_of("")));
 }
 
-TEST(MembershipTest, AStateOfAnotherSystemIsNotNamedInAHello) {
+TEST(MembershipTest, AHelloToAnotherSystemOmitsTheHeldState) {
   Membership membership(nullptr);
   wire::StreamHello hello;
   hello.set_held_version(7);
@@ -51,7 +51,7 @@ TEST(MembershipTest, AStateOfAnotherSystemIsNotNamedInAHello) {
   EXPECT_EQ(hello.held_version(), 0u);
 }
 
-TEST(MembershipTest, AProcessJoinsOnlyWhenItsPortsAreFreeAndKeepsItsStreamAfterwards) {
+TEST(MembershipTest, AProcessJoinsOnlyWhenItsPortsAreFreeAndStaysJoinedAfterwards) {
   std::vector<std::string> used{"192.0.2.1:3260"};
   Membership membership([&used](const std::vector<std::string>&) { return used; });
   const Result<Admission> first = membership.admit(kOurs, welcome_of(kOurs, true));

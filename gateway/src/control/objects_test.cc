@@ -23,7 +23,7 @@ std::vector<std::string> texts(const Objects& objects) {
   return found;
 }
 
-TEST(Objects, OfSeveralWithOneKeyTheLastIsThere) {
+TEST(Objects, OfSeveralObjectsWithTheSameKeyTheLastIsRetained) {
   Objects objects;
   objects.change({}, {made(volume_object("a", "1")), made(host_object("a", "2")),
                       made(volume_object("a", "3"))});
@@ -32,14 +32,14 @@ TEST(Objects, OfSeveralWithOneKeyTheLastIsThere) {
   EXPECT_EQ(texts(objects), (std::vector<std::string>{"volume a=5", "host a=2"}));
 }
 
-TEST(Objects, WhatIsRemovedAndPutAtOnceIsThere) {
+TEST(Objects, AnObjectThatIsRemovedAndPutInOneChangeExists) {
   Objects objects = objects_of({volume_object("a", "1"), volume_object("b", "1")});
   objects.change({{wire::OBJECT_KIND_VOLUME, "a"}, {wire::OBJECT_KIND_HOST, "b"}},
                  {made(volume_object("a", "2"))});
   EXPECT_EQ(texts(objects), (std::vector<std::string>{"volume a=2", "volume b=1"}));
 }
 
-TEST(Objects, ACopySharesAllAndKeepsWhatItHadWhenTheOtherChanges) {
+TEST(Objects, ACopySharesItsObjectsAndIsUnaffectedByLaterChanges) {
   Objects objects = objects_of({volume_object("a", "1"), volume_object("b", "1")});
   const Objects copy = objects;
   objects.change({{wire::OBJECT_KIND_VOLUME, "b"}}, {made(volume_object("c", "1"))});
@@ -47,7 +47,7 @@ TEST(Objects, ACopySharesAllAndKeepsWhatItHadWhenTheOtherChanges) {
   EXPECT_EQ(*copy.begin(), *objects.begin()) << "another object of the same text";
 }
 
-TEST(Objects, AnyChangesLeadWhereAMapWouldLead) {
+TEST(Objects, RandomChangesYieldTheSameContentAsAMap) {
   std::mt19937 dice(5);  // NOLINT(bugprone-random-generator-seed): the same each time
   for (int run = 0; run < 200; ++run) {
     Objects objects;

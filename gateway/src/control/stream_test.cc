@@ -51,7 +51,7 @@ class StreamTest : public testing::Test {
   Events server_;  // of the replica
 };
 
-TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
+TEST_F(StreamTest, ExchangesHelloAndWelcomeThenMessagesBothWaysAndHeartbeats) {
   Replica replica([this](const wire::StreamHello& hello, ServerStream& stream) {
     server_.add("hello " + hello.gateway());
     welcome(stream);
@@ -82,7 +82,7 @@ TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
 }
 
 // All messages but the last are buffered; a heartbeat must not wait for a later message.
-TEST_F(StreamTest, OfManyMessagesAtOnceTheLastOneBringsAllInTheirOrder) {
+TEST_F(StreamTest, ManyBufferedMessagesAreDeliveredInOrderWithoutWaitingForAHeartbeat) {
   constexpr uint64_t kMessages = 100;
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     wire::ConnectResponse response;
@@ -115,7 +115,7 @@ TEST_F(StreamTest, OfManyMessagesAtOnceTheLastOneBringsAllInTheirOrder) {
   over.count_down();
 }
 
-TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
+TEST_F(StreamTest, AnotherEndpointIsTriedAfterARefusalOrAGoodbye) {
   Replica refusing([](const wire::StreamHello&, ServerStream&) {
     return grpc::Status(grpc::FAILED_PRECONDITION, "not this one");
   });
@@ -146,14 +146,14 @@ TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
   EXPECT_EQ(events_.next("connected 9"), "connected 9");
 }
 
-TEST_F(StreamTest, WithoutAStreamARequestIsProvablyNotSent) {
+TEST_F(StreamTest, WithoutAStreamARequestIsReportedAsNotSent) {
   auto stream = started(options({"127.0.0.1:1"}), callbacks());
   ASSERT_TRUE(stream) << stream.error();
   EXPECT_FALSE((*stream)->request({}));
   EXPECT_FALSE((*stream)->connected());
 }
 
-TEST_F(StreamTest, AReplicaThatSaysNothingIsLeft) {
+TEST_F(StreamTest, AReplicaThatDoesNotAnswerTheHelloIsDisconnected) {
   Replica dumb([this](const wire::StreamHello&, ServerStream& stream) {
     server_.add("hello");
     wire::ConnectRequest message;
@@ -169,12 +169,12 @@ TEST_F(StreamTest, AReplicaThatSaysNothingIsLeft) {
   EXPECT_EQ(server_.next("hello"), "hello") << "it went away and came again";
 }
 
-TEST_F(StreamTest, PlainTextIsForLoopbackAlone) {
+TEST_F(StreamTest, PlainTextIsAllowedOnLoopbackOnly) {
   EXPECT_FALSE(started(options({"192.0.2.1:7460"}), callbacks()));
   EXPECT_FALSE(started(options({}), callbacks()));
 }
 
-TEST_F(StreamTest, WithTlsFilesThatCannotBeReadItGoesOnTrying) {
+TEST_F(StreamTest, WithUnreadableTlsFilesTheStreamStartsAndStaysDisconnected) {
   StreamOptions tls = options({"127.0.0.1:1"});
   tls.insecure_loopback = false;
   tls.tls = {"/nonexistent/ca", "/nonexistent/cert", "/nonexistent/key"};

@@ -7,7 +7,7 @@ namespace {
 
 using Verdict = CommandWindow::Verdict;
 
-TEST(CommandWindow, TakesTheExpectedNumberHoldsEarlyOnesIgnoresTheRest) {
+TEST(CommandWindow, AcceptsTheExpectedNumberHoldsEarlyNumbersAndIgnoresOthers) {
   const CommandWindow w(100, 8);
   EXPECT_EQ(w.judge(100), Verdict::kNext);
   EXPECT_EQ(w.judge(101), Verdict::kEarly);

@@ -17,7 +17,7 @@ pdu::Pdu command(uint32_t cmd_sn, uint32_t itt, uint32_t data = 0) {
   return request(pdu::Opcode::kScsiCommand, cmd_sn, itt, data);
 }
 
-TEST(EarlyRequests, AreTakenByTheirNumberOnceAndDuplicatesAreIgnored) {
+TEST(EarlyRequests, AreReturnedOnceByCmdSnAndDuplicatesAreIgnored) {
   EarlyRequests early;
   EXPECT_TRUE(early.empty());
   ASSERT_TRUE(early.add(command(7, 70), 1));
@@ -34,7 +34,7 @@ TEST(EarlyRequests, AreTakenByTheirNumberOnceAndDuplicatesAreIgnored) {
   EXPECT_TRUE(early.empty());
 }
 
-TEST(EarlyRequests, RefuseMoreDataThanTheirBoundAndFreeItWithEachThatGoes) {
+TEST(EarlyRequests, RefuseDataAboveTheirLimitUntilOthersAreRemoved) {
   EarlyRequests early;
   constexpr auto kHalf = static_cast<uint32_t>(EarlyRequests::kBytes / 2);
   ASSERT_TRUE(early.add(command(1, 1, kHalf), 0));
@@ -51,7 +51,7 @@ TEST(EarlyRequests, RefuseMoreDataThanTheirBoundAndFreeItWithEachThatGoes) {
   EXPECT_TRUE(early.add(command(6, 6, kHalf), 0));
 }
 
-TEST(EarlyRequests, CancelledOnesCountAsReceivedAlsoBeforeTheyArrive) {
+TEST(EarlyRequests, CancelledRequestsCountAsReceivedEvenBeforeTheyArrive) {
   EarlyRequests early;
   ASSERT_TRUE(early.add(command(3, 30), 0));
   early.cancel(3);
@@ -65,7 +65,7 @@ TEST(EarlyRequests, CancelledOnesCountAsReceivedAlsoBeforeTheyArrive) {
   }
 }
 
-TEST(EarlyRequests, OnlyOlderCommandsThatMatchAreCancelled) {
+TEST(EarlyRequests, OnlyOlderMatchingCommandsAreCancelled) {
   EarlyRequests early;
   ASSERT_TRUE(early.add(command(0xffffffff, 1), 0));
   ASSERT_TRUE(early.add(command(0, 2), 0));

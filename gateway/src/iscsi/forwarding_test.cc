@@ -21,7 +21,7 @@ Origin some_origin() {
           .owner_incarnation = "9c"};
 }
 
-TEST(ForwardingWire, AnOriginIsReadAsItWasWritten) {
+TEST(ForwardingWire, AnOriginIsParsedAsItWasWritten) {
   const Result<Origin> read = parse_origin(origin_text(some_origin()));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value(), some_origin());
@@ -38,13 +38,13 @@ TEST(ForwardingWire, MalformedOriginsAreRefused) {
   EXPECT_FALSE(parse_origin("1,1," + long_name + ",1,1,1,rw,2,b").ok());
 }
 
-TEST(ForwardingWire, AnotherVersionIsNamed) {
+TEST(ForwardingWire, TheErrorForAnUnsupportedVersionNamesIt) {
   const Result<Origin> read = parse_origin("2,whatever,is,in,there");
   ASSERT_FALSE(read.ok());
   EXPECT_NE(read.error().find("version 2"), std::string::npos);
 }
 
-TEST(ForwardingWire, AHostsAgeIsReadAsItWasWrittenAndNeverYounger) {
+TEST(ForwardingWire, AHostAgeIsRoundedUpToMillisecondsAndClamped) {
   for (const Nanos age : {Nanos{0}, kMillisecond, 3 * kSecond, kMaxHostAge}) {
     EXPECT_EQ(parse_host_age(host_age_text(age)).value(), age);
   }
@@ -70,7 +70,7 @@ TEST(ForwardingWire, TheAdditionalHeaderHasOneFormOnly) {
   EXPECT_FALSE(load_forwarded(ahs, 17, &read)) << "a command without an epoch isn't forwarded";
 }
 
-TEST(PingTokens, ATokenLivesFromWhenItWasSent) {
+TEST(PingTokens, ATokensLifetimeBeginsWhenItIsSent) {
   PingTokens tokens;
   tokens.issue(11, 100 * kSecond);
   tokens.issue(12, 101 * kSecond);
@@ -80,7 +80,7 @@ TEST(PingTokens, ATokenLivesFromWhenItWasSent) {
   EXPECT_EQ(tokens.fresh_until(0), 1);
 }
 
-TEST(PingTokens, AllThatMayBeAliveAreKnown) {
+TEST(PingTokens, AllTokensWithinTheirLifetimeAreKnown) {
   PingTokens tokens;
   const auto alive = static_cast<uint64_t>(limits::kTokenLife / limits::kTokenInterval);
   for (uint64_t i = 1; i <= 100; ++i) {
@@ -90,7 +90,7 @@ TEST(PingTokens, AllThatMayBeAliveAreKnown) {
   EXPECT_EQ(tokens.fresh_until(1), 1);
 }
 
-TEST(ForwardingAccess, EachDirectionHasASecretOfItsOwn) {
+TEST(ForwardingAccess, EachDirectionHasItsOwnSecret) {
   ForwardingAccess access;
   access.set_peers({{7, "a", {{"new", "0123456789abcdef"}, {"old", "fedcba9876543210"}}, {}}});
   const std::vector<ChapPair> pairs = access.credentials_of(7, "a");
@@ -102,7 +102,7 @@ TEST(ForwardingAccess, EachDirectionHasASecretOfItsOwn) {
   EXPECT_EQ(access.credentials_of(7, "a").size(), 2u + limits::kMaxForwardingKeys);
 }
 
-TEST(ForwardingAccess, AKeyIsOfOnePeerIncarnationAndDirection) {
+TEST(ForwardingAccess, AKeyIsValidForOnePeerIncarnationAndDirection) {
   ForwardingAccess access;
   access.set_peers({{7, "a", {{"of-7", "0123456789abcdef"}}, {{"to-7", "fedcba9876543210"}}},
                     {8, "b", {{"of-8", "0123456789abcdee"}}, {}}});
@@ -119,7 +119,7 @@ TEST(ForwardingAccess, AKeyIsOfOnePeerIncarnationAndDirection) {
   EXPECT_FALSE(access.knows(7, "a"));
 }
 
-TEST(ForwardingAccess, WhoIsFencedStaysFenced) {
+TEST(ForwardingAccess, AFencedIncarnationStaysFenced) {
   ForwardingAccess access;
   EXPECT_TRUE(access.fence(3, "a"));
   EXPECT_FALSE(access.fence(3, "a"));
@@ -159,7 +159,7 @@ class ForwardingLogin : public testing::Test, public LoginDialogue {
   std::string age_;  // as the forwarder says it
 };
 
-TEST_F(ForwardingLogin, HowLongTheHostHasBeenThereIsTold) {
+TEST_F(ForwardingLogin, ADeclaredHostAgeIsAcceptedAndAMalformedOneIsRefused) {
   const Keys proof = {"CHAP_I=1", "CHAP_C=0x00112233445566778899aabbccddeeff"};
   for (const auto& [said, age] : {std::pair("", Nanos{0}), std::pair("1500", 3 * kSecond / 2)}) {
     again();
@@ -177,7 +177,7 @@ TEST_F(ForwardingLogin, HowLongTheHostHasBeenThereIsTold) {
 }
 
 // An older gateway that is the owner knows no key of a newer forwarder's.
-TEST_F(ForwardingLogin, KeysOfALaterReleaseAreNotUnderstoodAndDoNoHarm) {
+TEST_F(ForwardingLogin, KeysOfALaterReleaseAreNotUnderstoodAndDoNotEndTheLogin) {
   Keys keys = first("CHAP");
   keys.push_back("X-dev.sluice.Later=1");
   const Reply reply = send(kSecurityStays, keys);
@@ -186,7 +186,7 @@ TEST_F(ForwardingLogin, KeysOfALaterReleaseAreNotUnderstoodAndDoNoHarm) {
   EXPECT_NE(reply.answer.text.find("AuthMethod=CHAP"), std::string::npos);
 }
 
-TEST_F(ForwardingLogin, TheOriginAuthenticatesItsHosts) {
+TEST_F(ForwardingLogin, AProvenOriginSetsTheParametersOfTheForwardedSession) {
   const Reply reply = prove({"CHAP_I=1", "CHAP_C=0x00112233445566778899aabbccddeeff"});
   EXPECT_EQ(reply.status(), 0);
   EXPECT_EQ(send(kOperationalToFull, {}).outcome, Login::Outcome::kSucceeded);
@@ -196,14 +196,14 @@ TEST_F(ForwardingLogin, TheOriginAuthenticatesItsHosts) {
   EXPECT_TRUE(login().parameters().read_only);
 }
 
-TEST_F(ForwardingLogin, AGatewayMustAskForTheOthersProof) { EXPECT_EQ(prove({}).status(), 0x0201); }
+TEST_F(ForwardingLogin, AForwarderMustRequestMutualChap) { EXPECT_EQ(prove({}).status(), 0x0201); }
 
-TEST_F(ForwardingLogin, OnlySha256WillDo) {
+TEST_F(ForwardingLogin, OnlySha256IsAccepted) {
   send(kSecurityStays, first("CHAP"));
   EXPECT_EQ(send(kSecurityStays, {"CHAP_A=5,6,8"}).status(), 0x0201);
 }
 
-TEST_F(ForwardingLogin, NobodyComesInWithoutProof) {
+TEST_F(ForwardingLogin, AForwarderWithoutAProofIsRefused) {
   EXPECT_EQ(send(kSecurityStays, first("None")).status(), 0x0201);
   again();
   const std::string origin = std::string(kOriginKey) + "=" + origin_text(some_origin());
@@ -221,7 +221,7 @@ TEST_F(ForwardingLogin, NobodyComesInWithoutProof) {
   EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0204);
 }
 
-TEST_F(ForwardingLogin, HostsPortalsRefuseTheKey) {
+TEST_F(ForwardingLogin, APortalForHostsRefusesTheOriginKey) {
   setup.forwarding = nullptr;
   EXPECT_EQ(send(kSecurityStays, first("None")).status(), 0x0200);
 }

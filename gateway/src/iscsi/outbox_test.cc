@@ -49,7 +49,7 @@ TEST(Outbox, SendsBytesInOrderHoweverShortTheSends) {
   }
 }
 
-TEST(Outbox, JoinsHeadersThatFollowEachOther) {
+TEST(Outbox, JoinsConsecutiveHeaders) {
   Outbox out;
   for (int i = 0; i < 32; ++i) put(out, std::string(48, 'h'));
   EXPECT_EQ(out.take(512).size(), 1u);
@@ -85,7 +85,7 @@ TEST(Outbox, HoldsPayloadsUntilTheirBatchIsSent) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(Outbox, WhatIsDiscardedGoesAtOnceButForASendInFlight) {
+TEST(Outbox, DropsQueuedPdusImmediatelyExceptASendInFlight) {
   for (const bool in_flight : {false, true}) {
     BufferPool pool(size_t{8} << 20);
     Outbox out;
@@ -117,7 +117,7 @@ TEST(Outbox, WhatIsDiscardedGoesAtOnceButForASendInFlight) {
   }
 }
 
-TEST(Outbox, WhatIsWrittenAfterADiscardIsForgotten) {
+TEST(Outbox, IgnoresPdusWrittenAfterADiscard) {
   BufferPool pool(size_t{1} << 20);
   Outbox out;
   put(out, "before");
@@ -162,7 +162,7 @@ TEST(Outbox, ABatchEndsBetweenTwoPdus) {
   EXPECT_TRUE(out.empty());
 }
 
-TEST(Outbox, WhatIsUrgentGoesBeforeAllThatIsNotBeingSent) {
+TEST(Outbox, SendsUrgentPdusBeforeAllPdusThatAreNotInFlight) {
   Outbox out;
   std::string large(Outbox::kBatch, 'l');
   const auto add = [&out](const std::string& text) {
@@ -185,7 +185,7 @@ TEST(Outbox, WhatIsUrgentGoesBeforeAllThatIsNotBeingSent) {
   EXPECT_EQ(drain(out, 8, 100000), "flight,first,second,waits," + large + "last,");
 }
 
-TEST(Outbox, WhatIsUrgentWaitsForNothingWhereNothingWaits) {
+TEST(Outbox, SendsAnUrgentPduImmediatelyIfNoPduIsQueued) {
   Outbox out;
   out.ahead([&] { put(out, "urgent,"); });
   out.begin();

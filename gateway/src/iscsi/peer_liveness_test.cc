@@ -17,7 +17,7 @@ TEST(PeerLiveness, CountsFromTheTimeAtWhichTheConfirmedResponseWasSent) {
   EXPECT_EQ(peer.confirmed_until(), 2 * kSecond);
 }
 
-TEST(PeerLiveness, NeverClaimsMoreThanIsConfirmedHoweverManyResponsesAreSent) {
+TEST(PeerLiveness, ConfirmsNoLaterTimeThanTheAcknowledgedResponseHoweverManyAreSent) {
   PeerLiveness peer(0);
   Nanos now = kSecond;
   for (uint32_t sn = 0xffffff00; sn != 0x100; ++sn) peer.record_sent(sn, now += limits::kTick / 3);
@@ -38,7 +38,7 @@ TEST(PeerLiveness, AnAnsweredPingConfirmsTheTimeAtWhichItWasSent) {
   EXPECT_EQ(peer.confirmed_until(), 3 * kSecond);
 }
 
-TEST(PeerLiveness, TheAnswerToAnEarlierPingConfirmsNothingButThatThePeerAnswers) {
+TEST(PeerLiveness, TheAnswerToAnEarlierPingConfirmsNoTimeButThatThePeerAnswers) {
   PeerLiveness peer(0);
   peer.record_ping(7, 3 * kSecond);
   peer.end_ping();

@@ -35,7 +35,7 @@ class Directory : public testing::Test, public Reactors {
   const ConnectionHandle c_{0, 3};
 };
 
-TEST_F(Directory, GrantsAFreeNexusAtOnce) {
+TEST_F(Directory, GrantsAFreeNexusImmediately) {
   directory_.claim(key_, a_, 0);
   run();
   ASSERT_EQ(granted_.size(), 1u);
@@ -44,7 +44,7 @@ TEST_F(Directory, GrantsAFreeNexusAtOnce) {
   EXPECT_TRUE(directory_.matches(key_, granted_[0].second));
 }
 
-TEST_F(Directory, GrantsAHeldNexusOnlyWhenItsHolderHasLetGo) {
+TEST_F(Directory, GrantsAHeldNexusOnlyAfterItsHolderReleasesIt) {
   directory_.claim(key_, a_, 0);
   directory_.claim(key_, b_, 0);
   run();
@@ -70,7 +70,7 @@ TEST_F(Directory, ServesWaitingClaimsInOrderAndEndsEachHolderForTheNext) {
   EXPECT_EQ(granted_.back().first, c_);
 }
 
-TEST_F(Directory, ForgetsAClaimThatIsWithdrawnWhileItWaits) {
+TEST_F(Directory, DropsAClaimThatIsReleasedWhileItWaits) {
   directory_.claim(key_, a_, 0);
   directory_.claim(key_, b_, 0);
   directory_.release(key_, b_);
@@ -81,7 +81,7 @@ TEST_F(Directory, ForgetsAClaimThatIsWithdrawnWhileItWaits) {
   EXPECT_FALSE(directory_.matches(key_, granted_[0].second));
 }
 
-TEST_F(Directory, KeepsTheTsihOfAReinstatedConnection) {
+TEST_F(Directory, RetainsTheTsihOfAReinstatedConnection) {
   directory_.claim(key_, a_, 0);
   run();
   const uint16_t tsih = granted_[0].second;
@@ -91,7 +91,7 @@ TEST_F(Directory, KeepsTheTsihOfAReinstatedConnection) {
   EXPECT_EQ(granted_[1].second, tsih);
 }
 
-TEST_F(Directory, NeverGivesOneTsihToTwoSessions) {
+TEST_F(Directory, AssignsEachSessionAUniqueNonzeroTsih) {
   std::set<uint16_t> seen;
   for (uint64_t i = 0; i < 200; ++i) {
     SessionKey key = key_;
@@ -115,7 +115,7 @@ TEST_F(Directory, EndsEverySessionOfATarget) {
   EXPECT_EQ(ended_, std::vector{a_});
 }
 
-TEST_F(Directory, ReviewsEverySessionOfATargetAndNoClaimThatWaits) {
+TEST_F(Directory, ReviewsEverySessionOfATargetAndNoWaitingClaim) {
   SessionKey other = key_;
   other.target = "iqn.other";
   directory_.claim(key_, a_, 0);

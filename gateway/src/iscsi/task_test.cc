@@ -8,7 +8,7 @@
 namespace sluice::iscsi {
 namespace {
 
-TEST(TaskPool, StopsAtItsBoundAndReusesWhatComesBack) {
+TEST(TaskPool, StopsAtItsLimitAndReusesReturnedTasks) {
   TaskPool pool(16);
   std::vector<Task*> taken;
   while (Task* t = pool.take()) taken.push_back(t);
@@ -20,7 +20,7 @@ TEST(TaskPool, StopsAtItsBoundAndReusesWhatComesBack) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(TaskQueue, KeepsItsOrderWhicheverTaskIsRemoved) {
+TEST(TaskQueue, PreservesItsOrderWhicheverTaskIsRemoved) {
   for (const size_t removed : {0u, 1u, 2u}) {
     std::vector<Task> tasks(4);
     TaskQueue queue;
@@ -38,7 +38,7 @@ TEST(TaskQueue, KeepsItsOrderWhicheverTaskIsRemoved) {
 }
 
 #ifndef NDEBUG
-TEST(TaskDeathTest, AnAnsweredTaskExecutesNoMore) {
+TEST(TaskDeathTest, AnAnsweredTaskCannotExecuteAgain) {
   Task task;
   task.enter(Task::State::kReceived);
   task.enter(Task::State::kExecuting);
@@ -67,7 +67,7 @@ TEST(TaskDeathTest, ATaskWaitsForR2tOnlyAfterItsAdmission) {
 #endif
 
 // Against std::map, with tags that collide on purpose.
-TEST(TaskTable, FindsExactlyWhatWasInsertedAndNotErased) {
+TEST(TaskTable, FindsExactlyTheInsertedTasksThatAreNotErased) {
   constexpr uint32_t kTasks = 64;
   TaskTable table(kTasks);
   std::vector<Task> tasks(kTasks);

@@ -121,7 +121,7 @@ TEST_F(Metrics, TextHasHelpAndTypeBeforeEverySample) {
   EXPECT_GT(samples, 100);
 }
 
-TEST_F(Metrics, ReactorsAddUpAndWireStandsApartFromPayload) {
+TEST_F(Metrics, ReactorCountersAreSummedAndWireBytesAreSeparateFromPayload) {
   first_.received_bytes.add(100);
   second_.received_bytes.add(48);
   first_.data_in_bytes.add(7);
@@ -168,7 +168,7 @@ TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
   }
 }
 
-TEST_F(Metrics, LatencyBucketsGrowAndHoldWhatIsBelowThem) {
+TEST_F(Metrics, LatencyBucketsAreAscendingAndCumulative) {
   auto& shard = unit_->statistics().shard(0);
   shard.complete(lun::Activity::kWrite).add(100 * kMicrosecond);
   for (const MetricFamily& family : Collector(sources()).Collect()) {
@@ -218,7 +218,7 @@ TEST_F(Metrics, AreServedOverHttp) {
   EXPECT_THAT(answer, HasSubstr("sluice_gateway_lun_operations_total"));
 }
 
-TEST_F(Metrics, AnAddressInUseIsAnErrorWithItsName) {
+TEST_F(Metrics, AnAddressInUseIsReportedInTheError) {
   const Result<std::unique_ptr<Endpoint>> first = Endpoint::start("127.0.0.1:0", sources());
   ASSERT_TRUE(first.ok()) << first.error();
   const std::string address = "127.0.0.1:" + std::to_string(first.value()->port());

@@ -35,7 +35,7 @@ class AdmissionTest : public testing::Test {
   std::vector<std::shared_ptr<Admission>> there_;
 };
 
-TEST_F(AdmissionTest, BeyondTheConnectionsOneInItsLoginIsEvictedAndNoOther) {
+TEST_F(AdmissionTest, AtTheConnectionLimitOnlyAConnectionInLoginIsEvicted) {
   make(2, 2, 2);
   const auto first = come("a");
   const auto second = come("a");
@@ -49,7 +49,7 @@ TEST_F(AdmissionTest, BeyondTheConnectionsOneInItsLoginIsEvictedAndNoOther) {
   EXPECT_FALSE(come("a").expired());
 }
 
-TEST_F(AdmissionTest, BeyondTheUnauthenticatedTheOneIdleForLongestIsEvicted) {
+TEST_F(AdmissionTest, AtTheUnauthenticatedLimitTheLongestIdleConnectionIsEvicted) {
   make(9, 3, 3);
   const auto first = come("a");
   const auto second = come("a");
@@ -66,7 +66,7 @@ TEST_F(AdmissionTest, BeyondTheUnauthenticatedTheOneIdleForLongestIsEvicted) {
   EXPECT_EQ(there_.size(), 4u) << "a login is over once";
 }
 
-TEST_F(AdmissionTest, ANetworkThatHasItsShareLosesItsOwnConnections) {
+TEST_F(AdmissionTest, ANetworkAtItsLimitLosesItsOwnConnections) {
   make(9, 4, 3);
   const auto other = come("b");
   const auto first = come("a");
@@ -77,7 +77,7 @@ TEST_F(AdmissionTest, ANetworkThatHasItsShareLosesItsOwnConnections) {
   EXPECT_FALSE(other.expired());
 }
 
-TEST_F(AdmissionTest, TheNetworkWithTheMostConnectionsMakesRoomForANewcomer) {
+TEST_F(AdmissionTest, TheNetworkWithTheMostConnectionsLosesOneToANewNetwork) {
   make(9, 4, 3);
   const auto lone = come("c");
   const auto first = come("a");
@@ -90,7 +90,7 @@ TEST_F(AdmissionTest, TheNetworkWithTheMostConnectionsMakesRoomForANewcomer) {
   EXPECT_FALSE(lone.expired()) << "whoever floods loses its own";
 }
 
-TEST_F(AdmissionTest, RoomOfKnownNetworksIsTakenByNoStranger) {
+TEST_F(AdmissionTest, CapacityReservedForKnownNetworksIsNotUsedByUnknownOnes) {
   make(99, 8, 8, {"k"});
   for (int i = 0; i < 20; ++i) come("stranger " + std::to_string(i));
   EXPECT_EQ(there_.size(), 6u);
@@ -108,7 +108,7 @@ TEST_F(AdmissionTest, RoomOfKnownNetworksIsTakenByNoStranger) {
   EXPECT_TRUE(first.expired());
 }
 
-TEST_F(AdmissionTest, LoginsOfStrangersHaveLessTimeTheMoreThereAre) {
+TEST_F(AdmissionTest, TheLoginTimeoutOfUnknownNetworksShrinksUnderLoad) {
   make(99, 10, 10, {"k"});
   const auto known = come("k");
   const auto stranger = come("s");
@@ -124,7 +124,7 @@ TEST_F(AdmissionTest, LoginsOfStrangersHaveLessTimeTheMoreThereAre) {
   EXPECT_EQ(known.lock()->login_timeout(all), all);
 }
 
-TEST(Admission, WithFewDescriptorsConnectionsLeaveSomeForVolumesAndStreams) {
+TEST(Admission, ConnectionLimitsLeaveDescriptorsForVolumesAndStreams) {
   const auto bounds = [](uint64_t descriptors) {
     const ConnectionBounds b = bound_connections(descriptors, limits::kMaxConnections);
     return std::pair(b.hosts, b.gateways);

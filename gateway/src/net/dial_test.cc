@@ -173,7 +173,7 @@ class Dialling : public testing::Test {
   std::unique_ptr<Reactor> reactor_;
 };
 
-TEST_F(Dialling, BytesGoBothWays) {
+TEST_F(Dialling, BytesAreTransferredInBothDirections) {
   const Listener there;
   const auto echo = dial(there.address());
   const int fd = there.accept();
@@ -186,7 +186,7 @@ TEST_F(Dialling, BytesGoBothWays) {
   EXPECT_EQ(echo->wait_closed(), "closed");
 }
 
-TEST_F(Dialling, WhereNobodyListensIsRefused) {
+TEST_F(Dialling, AnAddressWithoutAListenerIsRefused) {
   Listener there;
   const std::string address = there.address();
   there.close();
@@ -211,12 +211,12 @@ class FullListener : public Listener {
   int fillers_[4];
 };
 
-TEST_F(Dialling, WhoDoesntAnswerIsSilent) {
+TEST_F(Dialling, AnUnresponsivePeerIsReportedAsSilent) {
   const FullListener there;
   EXPECT_EQ(dial(there.address())->wait(), "silent");
 }
 
-TEST_F(Dialling, WhatAConnectionThatWasLostDidNotSendIsGivenBack) {
+TEST_F(Dialling, ALostConnectionReturnsItsUnsentBuffers) {
   expect_output_back([](Echo& echo, int fd) {
     const linger reset{1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -225,14 +225,16 @@ TEST_F(Dialling, WhatAConnectionThatWasLostDidNotSendIsGivenBack) {
   });
 }
 
-TEST_F(Dialling, WhatAConnectionThatWasResetDidNotSendIsGivenBack) {
+TEST_F(Dialling, AResetConnectionReturnsItsUnsentBuffers) {
   expect_output_back([this](Echo& echo, int) { run([&] { echo.reset(); }); });
 }
 
-TEST_F(Dialling, AnAddressThatIsNoneIsSilentToo) { EXPECT_EQ(dial("nonsense")->wait(), "silent"); }
+TEST_F(Dialling, AnInvalidAddressIsReportedAsSilent) {
+  EXPECT_EQ(dial("nonsense")->wait(), "silent");
+}
 
 // DESIGN R6: the peer sees a reset, not an end of stream behind what was still queued.
-TEST_F(Dialling, ItsEndIsAReset) {
+TEST_F(Dialling, ADialledConnectionEndsWithAReset) {
   const Listener there;
   const auto echo = dial(there.address());
   const int fd = there.accept();
@@ -292,7 +294,7 @@ class TwoEngines : public testing::Test {
   forward::Reach reach_ = forward::Reach::kUnknown;
 };
 
-TEST_F(TwoEngines, AProbeFindsThePeerAndThatItIsGone) {
+TEST_F(TwoEngines, AProbeDetectsThePeerAndItsShutdown) {
   introduce();
   wait_for(forward::Reach::kConnected);
   sides_[1].engine->stop(limits::kShutdownBound);
@@ -300,12 +302,12 @@ TEST_F(TwoEngines, AProbeFindsThePeerAndThatItIsGone) {
   wait_for(forward::Reach::kRefused);
 }
 
-TEST_F(TwoEngines, APortOfAnotherIncarnationIsARefusal) {
+TEST_F(TwoEngines, APeerOfAnotherIncarnationIsReportedAsRefused) {
   introduce("before");
   wait_for(forward::Reach::kRefused);
 }
 
-TEST_F(TwoEngines, APortalClosedAtRunTimeIsRefusedAndOthersStay) {
+TEST_F(TwoEngines, APortalClosedAtRunTimeRefusesConnectionsAndOthersRemain) {
   Engine& engine = *sides_[1].engine;
   ASSERT_TRUE(engine.listen({{.address = "127.0.0.1:0"}}).ok());
   ASSERT_EQ(engine.addresses().size(), 2u);

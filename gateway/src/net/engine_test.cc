@@ -100,7 +100,7 @@ class Portals : public testing::Test {
   std::vector<int> open_;
 };
 
-TEST_F(Portals, SilentHostsKeepNobodyOutAndTheOldestIsClosed) {
+TEST_F(Portals, SilentHostsDoNotBlockOthersAndTheOldestIsClosed) {
   if (!start(100, 2)) GTEST_SKIP() << "no io_uring";
   const int oldest = connect(hosts_);
   connect(hosts_);
@@ -110,13 +110,13 @@ TEST_F(Portals, SilentHostsKeepNobodyOutAndTheOldestIsClosed) {
   EXPECT_TRUE(lets_in(gateways_));
 }
 
-TEST_F(Portals, SilentHostsOfOneAddressKeepNoneOfAnotherOut) {
+TEST_F(Portals, SilentHostsOfOneAddressDoNotBlockHostsOfAnother) {
   if (!start(100, 4)) GTEST_SKIP() << "no io_uring";
   for (int i = 0; i < 8; ++i) connect(hosts_, "127.0.0.2");
   EXPECT_TRUE(lets_in(hosts_));
 }
 
-TEST_F(Portals, AsManySessionsAsHostsMayHaveKeepNoGatewayOut) {
+TEST_F(Portals, TheMaximumNumberOfHostSessionsDoesNotBlockGateways) {
   if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
   EXPECT_TRUE(log_in(hosts_));
   EXPECT_TRUE(log_in(hosts_));
@@ -124,7 +124,7 @@ TEST_F(Portals, AsManySessionsAsHostsMayHaveKeepNoGatewayOut) {
   EXPECT_TRUE(lets_in(gateways_));
 }
 
-TEST_F(Portals, ADiscoverySessionThatHasProvenNothingMakesRoom) {
+TEST_F(Portals, AnUnauthenticatedDiscoverySessionIsEvictedForANewLogin) {
   if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
   EXPECT_TRUE(log_in(hosts_, true));
   EXPECT_TRUE(log_in(hosts_, true));
@@ -132,7 +132,7 @@ TEST_F(Portals, ADiscoverySessionThatHasProvenNothingMakesRoom) {
 }
 
 // More than limits::kMaxForwardingUnauthenticated, as from one address.
-TEST_F(Portals, SilentConnectionsToTheForwardingPortKeepNoGatewayOut) {
+TEST_F(Portals, SilentConnectionsToTheForwardingPortDoNotBlockGateways) {
   if (!start(100, 100)) GTEST_SKIP() << "no io_uring";
   engine_->expect_gateways({"127.0.0.5:3261", "not an address"});
   for (unsigned i = 0; i < limits::kMaxForwardingUnauthenticated + 8; ++i) connect(gateways_);
@@ -141,14 +141,14 @@ TEST_F(Portals, SilentConnectionsToTheForwardingPortKeepNoGatewayOut) {
   EXPECT_TRUE(ask(connect(gateways_, "127.0.0.5:0"), {}, {}, &answer));
 }
 
-TEST_F(Portals, HostsLeaveDescriptorsForOthersWhereThereAreFew) {
+TEST_F(Portals, HostsLeaveDescriptorsForGatewaysIfDescriptorsAreScarce) {
   if (!start(100, 100, 8)) GTEST_SKIP() << "no io_uring";
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(log_in(hosts_));
   EXPECT_FALSE(lets_in(hosts_));
   EXPECT_TRUE(lets_in(gateways_));
 }
 
-TEST_F(Portals, SilentGatewaysKeepNoHostOut) {
+TEST_F(Portals, SilentGatewaysDoNotBlockHosts) {
   if (!start(1, 1)) GTEST_SKIP() << "no io_uring";
   connect(gateways_);
   connect(gateways_);
@@ -156,7 +156,7 @@ TEST_F(Portals, SilentGatewaysKeepNoHostOut) {
   EXPECT_TRUE(lets_in(hosts_));
 }
 
-TEST_F(Portals, WhoHasLoggedInIsNotCountedAsUnauthenticated) {
+TEST_F(Portals, ALoggedInSessionIsNotCountedAsUnauthenticated) {
   if (!start(100, 1)) GTEST_SKIP() << "no io_uring";
   ASSERT_TRUE(log_in(hosts_));
   EXPECT_TRUE(log_in(hosts_));
@@ -169,7 +169,7 @@ TEST_F(Portals, ARefusedLoginIsNotCountedAsUnauthenticated) {
 }
 
 // After a FIN a peer that still sends could wait for long.
-TEST_F(Portals, AConnectionThatIsDroppedEndsByAReset) {
+TEST_F(Portals, ADroppedConnectionEndsWithAReset) {
   if (!start(100, 100)) GTEST_SKIP() << "no io_uring";
   ASSERT_TRUE(log_in(hosts_));
   pdu::Bhs h;

@@ -93,25 +93,25 @@ class StandingStill : public testing::Test {
   char byte_ = 'x';
 };
 
-TEST_F(StandingStill, AWriteHandedOverInTimeIsWritten) {
+TEST_F(StandingStill, AWriteSubmittedInTimeIsPerformed) {
   EXPECT_EQ(one_turn(AioOp::Kind::kWritev, 1, 0, limits::kStallLimit), std::vector<int32_t>{1});
   EXPECT_EQ(content(1), "x");
 }
 
-TEST_F(StandingStill, AWriteNotHandedOverInTimeIsTakenBack) {
+TEST_F(StandingStill, AWriteNotSubmittedInTimeIsCancelled) {
   EXPECT_EQ(one_turn(AioOp::Kind::kWritev, 3, 0, kTooLong), std::vector<int32_t>(3, -ECANCELED));
   EXPECT_EQ(content(3), std::string(3, '\0'));
   EXPECT_EQ(one_turn(AioOp::Kind::kWritev, 3, 0, 0), std::vector<int32_t>(3, 1)) << "it goes on";
 }
 
-TEST_F(StandingStill, WritesThatOverfillTheRingAreTakenBackToo) {
+TEST_F(StandingStill, LateWritesThatOverflowTheRingAreCancelled) {
   constexpr size_t kMany = 3 * limits::kRingEntries;
   EXPECT_EQ(one_turn(AioOp::Kind::kWritev, kMany, kTooLong, 0),
             std::vector<int32_t>(kMany, -ECANCELED));
   EXPECT_EQ(content(kMany), std::string(kMany, '\0'));
 }
 
-TEST_F(StandingStill, AReadHarmsNobody) {
+TEST_F(StandingStill, ALateReadIsStillPerformed) {
   EXPECT_EQ(one_turn(AioOp::Kind::kReadv, 1, 0, kTooLong), std::vector<int32_t>{1});
 }
 
@@ -123,7 +123,7 @@ uint64_t discards_of(const std::string& device) {
   return count;
 }
 
-TEST_F(StandingStill, ADiscardIsOneAndNotAWriteOfZeros) {
+TEST_F(StandingStill, ADiscardReachesTheDeviceAsADiscard) {
   backend::ScratchDirectory scratch("/var/tmp");
   backend::LoopDevice loop(scratch.file("backing.img"), 8 << 20);
   if (!loop.skip_reason().empty()) GTEST_SKIP() << loop.skip_reason();
@@ -148,7 +148,7 @@ TEST_F(StandingStill, ADiscardIsOneAndNotAWriteOfZeros) {
   EXPECT_GT(discards_of(loop.path()), before);
 }
 
-TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
+TEST_F(StandingStill, OperationsCompletedByOtherThreadsEndOnceOnTheReactor) {
   constexpr int kThreads = 3;
   constexpr int kEach = 2000;
   struct Done {
@@ -197,7 +197,7 @@ TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
   }
 }
 
-TEST_F(StandingStill, EveryConnectionIsClosed) {
+TEST_F(StandingStill, AStallClosesEveryConnection) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   std::promise<unsigned> open;

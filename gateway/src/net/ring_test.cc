@@ -14,7 +14,7 @@
 namespace sluice::net {
 namespace {
 
-TEST(Submission, IsRepeatedAfterWhatPassesAndNotAfterWhatDoesNot) {
+TEST(Submission, IsRetriedOnlyAfterTransientErrors) {
   EXPECT_EQ(submission_of(0), Submission::kDone);
   EXPECT_EQ(submission_of(3), Submission::kDone);
   for (const int error : {EINTR, EAGAIN, EBUSY, ENOMEM}) {
@@ -35,7 +35,7 @@ void close_rings() {
   }
 }
 
-TEST(ReactorDeathTest, AReactorWhoseRingTakesNoEntriesEndsTheProcess) {
+TEST(ReactorDeathTest, AReactorWhoseRingAcceptsNoEntriesEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   io_uring probe{};
   if (auto features = open_ring(&probe, 8); !features) GTEST_SKIP() << features.error();

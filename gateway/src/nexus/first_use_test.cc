@@ -13,7 +13,7 @@
 namespace sluice::lun {
 namespace {
 
-TEST_F(FirstUseTest, ASessionOfTheMostLunsHasAsManyNexusesAsItUsed) {
+TEST_F(FirstUseTest, ASessionOfTheMaximumNumberOfLunsCreatesItlsOnlyForUsedLuns) {
   std::vector<Target::LunEntry> luns;
   for (uint64_t lun = 0; lun < limits::kMaxLuns; ++lun) luns.push_back({lun, unit});
   map(luns);
@@ -34,7 +34,7 @@ TEST_F(FirstUseTest, ASessionOfTheMostLunsHasAsManyNexusesAsItUsed) {
   EXPECT_EQ(fresh->itls().size(), 3u) << "nor does a reload make any";
 }
 
-TEST_F(FirstUseTest, EveryLunHasTheSessionsFirstAttentionHoweverLateItIsUsed) {
+TEST_F(FirstUseTest, EveryLunReportsTheSessionsFirstAttentionHoweverLateItIsUsed) {
   map({{0, unit}, {5, unit}});
   auto lost = open_fresh("lost");
   lost->close(true, [] {});
@@ -45,12 +45,12 @@ TEST_F(FirstUseTest, EveryLunHasTheSessionsFirstAttentionHoweverLateItIsUsed) {
   EXPECT_EQ(told(*open_forwarded("far"), kFive), Told{}) << "its own gateway told it";
 }
 
-TEST_F(FirstUseTest, WhatWasRaisedBeforeTheSessionIsNotTold) {
+TEST_F(FirstUseTest, AnAttentionRaisedBeforeTheSessionIsNotReported) {
   unit->attached().raise(kCapacityChanged, nullptr);
   EXPECT_EQ(told(*open_fresh("fresh")), Told{kPowerOn});
 }
 
-TEST_F(FirstUseTest, AChangedCapacityIsToldOnceAtTheFirstUse) {
+TEST_F(FirstUseTest, AChangedCapacityIsReportedOnceAtTheFirstUse) {
   auto fresh = open_fresh("fresh");
   ASSERT_TRUE(unit->resize(2 * kBlocks * block).ok());
   ASSERT_TRUE(unit->resize(3 * kBlocks * block).ok());
@@ -58,14 +58,14 @@ TEST_F(FirstUseTest, AChangedCapacityIsToldOnceAtTheFirstUse) {
   EXPECT_EQ(told(*fresh), Told{});
 }
 
-TEST_F(FirstUseTest, ModeParametersThatAnotherChangedAreTold) {
+TEST_F(FirstUseTest, AModeParameterChangeByAnotherNexusIsReportedAtTheFirstUse) {
   auto fresh = open_fresh("fresh");
   toggle_write_protection(*a);
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kModeChanged}));
   EXPECT_EQ(told(*a), Told{}) << "who changed them";
 }
 
-TEST_F(FirstUseTest, AResetBeforeTheFirstUseIsTold) {
+TEST_F(FirstUseTest, AResetBeforeTheFirstUseIsReportedAsUnitAttention) {
   auto fresh = open_fresh("fresh");
   reset_by(*a);
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kDeviceReset}));
@@ -91,7 +91,7 @@ TEST_F(FirstUseTest, TaskManagementReachesLunsThatWereNotUsed) {
   EXPECT_EQ(ua, (UnitAttention{0x29, 0x00}));
 }
 
-TEST_F(FirstUseTest, ATargetResetAbortsAtLunsThatItsSenderNeverUsed) {
+TEST_F(FirstUseTest, ATargetResetAbortsCommandsAtLunsThatItsSenderHasNotUsed) {
   auto fresh = open_fresh("fresh");
   backend->holds = true;
   Task& theirs = start(*a, read16(0, 1));
@@ -105,7 +105,7 @@ TEST_F(FirstUseTest, ATargetResetAbortsAtLunsThatItsSenderNeverUsed) {
   EXPECT_EQ(theirs.command.status, Status::kTaskAborted);
 }
 
-TEST_F(FirstUseTest, APreemptBeforeTheFirstUseIsToldToWhoWasRegistered) {
+TEST_F(FirstUseTest, APreemptBeforeTheFirstUseIsReportedToPreemptedRegistrants) {
   enlist(*a, 1);
   enlist(*b, 2);
   reserve(*b, 2, scsi::PrType::kWriteExclusive);
@@ -124,7 +124,7 @@ TEST_F(FirstUseTest, APreemptBeforeTheFirstUseIsToldToWhoWasRegistered) {
   EXPECT_FALSE(reads(*fresh));
 }
 
-TEST_F(FirstUseTest, AReleaseBeforeTheFirstUseIsToldToRegistrants) {
+TEST_F(FirstUseTest, AReleaseBeforeTheFirstUseIsReportedToRegistrants) {
   enlist(*a, 1);
   enlist(*b, 2);
   reserve(*a, 1, scsi::PrType::kWriteExclusiveRegistrantsOnly);
@@ -138,14 +138,14 @@ TEST_F(FirstUseTest, AReleaseBeforeTheFirstUseIsToldToRegistrants) {
   EXPECT_EQ(told(*open_fresh("b", 1)), Told{kPowerOn}) << "a later session";
 }
 
-TEST_F(FirstUseTest, AReservationTakenBeforeTheFirstUseConflicts) {
+TEST_F(FirstUseTest, AReservationMadeBeforeTheFirstUseConflicts) {
   auto fresh = open_fresh("fresh");
   ASSERT_EQ(reserve6(*a), Status::kGood);
   EXPECT_EQ(told(*fresh), Told({kPowerOn}));
   EXPECT_FALSE(reads(*fresh));
 }
 
-TEST_F(FirstUseTest, AReservationOfAMovedLunGoesWithItsNexusThoughItsNewNumberWasNeverUsed) {
+TEST_F(FirstUseTest, TheEndOfANexusReleasesItsReserve6OfALunMovedToAnUnusedNumber) {
   ASSERT_EQ(reserve6(*a), Status::kGood);
   map({{5, unit}});
   ASSERT_TRUE(a->itls().empty());
@@ -155,7 +155,7 @@ TEST_F(FirstUseTest, AReservationOfAMovedLunGoesWithItsNexusThoughItsNewNumberWa
   EXPECT_EQ(run(start(*b, read16(0, 1), {}, kFive)).command.status, Status::kGood);
 }
 
-TEST_F(FirstUseTest, ALunTakenAwayBeforeItsFirstUseIsNoLun) {
+TEST_F(FirstUseTest, ALunRemovedBeforeItsFirstUseIsNotSupported) {
   map({{0, unit}, {5, unit}});
   auto fresh = open_fresh("fresh");
   map({{0, unit}});
@@ -165,7 +165,7 @@ TEST_F(FirstUseTest, ALunTakenAwayBeforeItsFirstUseIsNoLun) {
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kInventoryChanged}));
 }
 
-TEST_F(FirstUseTest, AUnitTakenAwayBeforeItsFirstUseIsLetGoOf) {
+TEST_F(FirstUseTest, AUnitRemovedBeforeItsFirstUseIsDestroyed) {
   auto fresh = open_fresh("fresh");
   const std::weak_ptr<Unit> gone = unit;
   backend = nullptr;
@@ -176,7 +176,7 @@ TEST_F(FirstUseTest, AUnitTakenAwayBeforeItsFirstUseIsLetGoOf) {
   EXPECT_TRUE(gone.expired());
 }
 
-TEST_F(FirstUseTest, ALunThatCameIsToldOfAsNewAndHasNothingOlderPending) {
+TEST_F(FirstUseTest, AnAddedLunReportsTheInventoryChangeAndNoOlderAttention) {
   auto fresh = open_fresh("fresh");
   unit->attached().raise(kCapacityChanged, nullptr);
   map({{0, unit}, {5, unit}});
@@ -184,7 +184,7 @@ TEST_F(FirstUseTest, ALunThatCameIsToldOfAsNewAndHasNothingOlderPending) {
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kInventoryChanged, 0x062a09}));
 }
 
-TEST_F(FirstUseTest, ALunMovedBeforeItsFirstUseIsANewOne) {
+TEST_F(FirstUseTest, ALunMovedBeforeItsFirstUseIsANewLun) {
   auto fresh = open_fresh("fresh");
   map({{5, unit}});
   unit->attached().raise(kCapacityChanged, nullptr);
@@ -192,7 +192,7 @@ TEST_F(FirstUseTest, ALunMovedBeforeItsFirstUseIsANewOne) {
   EXPECT_EQ(told(*fresh, kFive), (Told{kInventoryChanged, 0x062a09}));
 }
 
-TEST_F(FirstUseTest, ALunThatWentAndCameBackBeforeTheSessionSawItIsAnnounced) {
+TEST_F(FirstUseTest, ALunRemovedAndAddedAgainBeforeItsFirstUseReportsTheInventoryChange) {
   auto fresh = open_fresh("fresh");
   target->set_luns({}, reactors);
   target->set_luns({{0, unit}}, reactors);
@@ -200,7 +200,7 @@ TEST_F(FirstUseTest, ALunThatWentAndCameBackBeforeTheSessionSawItIsAnnounced) {
   EXPECT_EQ(told(*fresh), Told{kInventoryChanged});
 }
 
-TEST_F(FirstUseTest, ReportLunsTakesTheInventoryAttentionAwayFromLunsNotUsedYet) {
+TEST_F(FirstUseTest, ReportLunsClearsTheInventoryAttentionOfLunsNotUsedYet) {
   auto fresh = open_fresh("fresh");
   map({{0, unit}, {5, unit}});
   start(*fresh, report_luns(), {}, scsi::kReportLunsWellKnownLun);
@@ -208,7 +208,7 @@ TEST_F(FirstUseTest, ReportLunsTakesTheInventoryAttentionAwayFromLunsNotUsedYet)
   EXPECT_EQ(told(*fresh, kFive), Told{});
 }
 
-TEST_F(FirstUseTest, ALunThatBecameReadOnlyBeforeItsFirstUseSaysSoAndIs) {
+TEST_F(FirstUseTest, ALunMadeReadOnlyBeforeItsFirstUseReportsItAndRefusesWrites) {
   auto fresh = open_fresh("fresh");
   read_only = true;
   auto reader = open_fresh("reader");
@@ -220,7 +220,7 @@ TEST_F(FirstUseTest, ALunThatBecameReadOnlyBeforeItsFirstUseSaysSoAndIs) {
   EXPECT_EQ(told(*open_fresh("late")), Told{kPowerOn});
 }
 
-TEST_F(FirstUseTest, MoreNamesThanAreKeptAreToldToAll) {
+TEST_F(FirstUseTest, ANamedAttentionBeyondTheLogsCapacityIsReportedToEveryNexus) {
   std::vector<Registration> whom(limits::kMaxNamedAttentions);
   for (size_t i = 0; i < whom.size(); ++i) whom[i].nexus.initiator_name = std::to_string(i);
   auto fresh = open_fresh("fresh");
@@ -240,7 +240,7 @@ TEST_F(FirstUseTest, MoreNamesThanAreKeptAreToldToAll) {
 }
 
 // Each is found, raised before the LUN's first use, after it or in the midst of it.
-TEST_F(FirstUseTest, NothingRaisedDuringTheFirstUseIsLost) {
+TEST_F(FirstUseTest, AnAttentionRaisedDuringTheFirstUseIsNotLost) {
   constexpr int kTimes = 2000;
   constexpr uint8_t kKinds = limits::kMaxUnitAttentions;
   std::barrier both(2);
@@ -275,7 +275,7 @@ TEST_F(FirstUseTest, NothingRaisedDuringTheFirstUseIsLost) {
 
 class FirstUseInAClusterTest : public ClusterTest {};
 
-TEST_F(FirstUseInAClusterTest, AnAccessStateThatChangedIsToldAtTheFirstUse) {
+TEST_F(FirstUseInAClusterTest, AChangedAccessStateIsReportedAtTheFirstUse) {
   serve_here(1);
   auto fresh = open_fresh("fresh");
   follow_to(2, 2);  // not yet: it has a backend
@@ -287,7 +287,7 @@ TEST_F(FirstUseInAClusterTest, AnAccessStateThatChangedIsToldAtTheFirstUse) {
   EXPECT_EQ(start(*fresh, test_unit_ready()).sense(), 0x062a06u);
 }
 
-TEST_F(FirstUseInAClusterTest, AResetOfALunNotUsedHereGoesToItsOwner) {
+TEST_F(FirstUseInAClusterTest, AResetOfAnUnusedLunIsForwardedToItsOwner) {
   follow_to(2, 1);
   auto fresh = open_fresh("fresh");
   bool done = false;
@@ -302,7 +302,7 @@ TEST_F(FirstUseInAClusterTest, AResetOfALunNotUsedHereGoesToItsOwner) {
 }
 
 // Its first command may already be in a socket that was not read yet (R4).
-TEST_F(FirstUseInAClusterTest, AFenceDropsAlsoWhoHasNotUsedTheUnitYet) {
+TEST_F(FirstUseInAClusterTest, AFenceAlsoDropsSessionsThatHaveNotUsedTheUnitYet) {
   serve_here(1);
   auto user = open("user");
   auto other = open_fresh("other");
@@ -315,7 +315,7 @@ TEST_F(FirstUseInAClusterTest, AFenceDropsAlsoWhoHasNotUsedTheUnitYet) {
   EXPECT_TRUE(other->itls().empty());
 }
 
-TEST_F(FirstUseInAClusterTest, AFenceSparesWhoHasTheUnitNoMore) {
+TEST_F(FirstUseInAClusterTest, AFenceSparesSessionsWhoseLunOfTheUnitWasRemoved) {
   serve_here(1);
   auto other = open_fresh("other");
   other->drop = [](const std::string&) { FAIL() << "it has nothing there"; };

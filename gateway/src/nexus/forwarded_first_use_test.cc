@@ -10,7 +10,8 @@ class ForwardedFirstUseTest : public FirstUseTest {};
 
 // The session that forwards begins with the first command, though the host has been at the other
 // gateway since before.
-TEST_F(ForwardedFirstUseTest, APreemptBeforeTheFirstForwardedCommandIsToldToWhoWasRegistered) {
+TEST_F(ForwardedFirstUseTest,
+       APreemptBeforeTheFirstForwardedCommandIsReportedToPreemptedRegistrants) {
   auto far = open_forwarded("far");
   enlist(*far, 2);
   reserve(*far, 2, scsi::PrType::kWriteExclusive);
@@ -28,7 +29,7 @@ TEST_F(ForwardedFirstUseTest, APreemptBeforeTheFirstForwardedCommandIsToldToWhoW
   EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "it has been told";
 }
 
-TEST_F(ForwardedFirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsToldToRegistrants) {
+TEST_F(ForwardedFirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsReportedToRegistrants) {
   enlist(*a, 1);
   auto far = open_forwarded("far");
   enlist(*far, 2);
@@ -46,7 +47,7 @@ TEST_F(ForwardedFirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsToldToRegi
   EXPECT_EQ(told(*open_forwarded("far")), Told{0x062a04}) << "another one";
 }
 
-TEST_F(ForwardedFirstUseTest, EachPortOfARegistrationForAllPortsIsToldByItself) {
+TEST_F(ForwardedFirstUseTest, EachPortOfAnAllTargetPortsRegistrationReceivesThePreemptionOnce) {
   auto first = open_forwarded("far", 1);
   ASSERT_EQ(out(*first, PrOutAction::kRegisterAndIgnoreExistingKey,
                 {.service_action_key = 2, .flags = 0x04}),
@@ -64,7 +65,7 @@ TEST_F(ForwardedFirstUseTest, EachPortOfARegistrationForAllPortsIsToldByItself) 
 }
 
 // Its session may end before it asked again.
-TEST_F(ForwardedFirstUseTest, WhatAForwardedNexusDidNotFetchIsToldToTheNext) {
+TEST_F(ForwardedFirstUseTest, AnAttentionThatAForwardedNexusDidNotFetchIsReportedToTheNext) {
   auto far = open_forwarded("far");
   enlist(*far, 2);
   enlist(*a, 1);
@@ -81,9 +82,10 @@ TEST_F(ForwardedFirstUseTest, WhatAForwardedNexusDidNotFetchIsToldToTheNext) {
   EXPECT_EQ(told(*open_forwarded("far")), Told{});
 }
 
-// As AResetBeforeTheFirstUseIsTold and ModeParametersThatAnotherChangedAreTold, of a host that
-// logged in at the other gateway before, or after.
-TEST_F(ForwardedFirstUseTest, WhatOnlyTheOwnerKnowsIsToldToForwardedHostsThatWereThereAlready) {
+// As AResetBeforeTheFirstUseIsReportedAsUnitAttention and
+// AModeParameterChangeByAnotherNexusIsReportedAtTheFirstUse, of a host that logged in at the other
+// gateway before, or after.
+TEST_F(ForwardedFirstUseTest, AnAttentionOfTheOwnerIsReportedToForwardedHostsConnectedBeforeIt) {
   now = 1000 * kSecond;
   reset_by(*a);
   now += 10 * kSecond;
@@ -99,7 +101,7 @@ TEST_F(ForwardedFirstUseTest, WhatOnlyTheOwnerKnowsIsToldToForwardedHostsThatWer
 }
 
 // The age was measured before the login, with another clock.
-TEST_F(ForwardedFirstUseTest, AnAgeIsCountedFromNoLaterThanItWasTold) {
+TEST_F(ForwardedFirstUseTest, AnAttentionIsReportedIfTheHostsAgeIsWithinTheSlack) {
   now = 1000 * kSecond;
   toggle_write_protection(*a);
   now += 500 * kSecond;
@@ -109,7 +111,7 @@ TEST_F(ForwardedFirstUseTest, AnAgeIsCountedFromNoLaterThanItWasTold) {
   EXPECT_GT(slack, limits::kDialBound + limits::kForwardingLogin);
 }
 
-TEST_F(ForwardedFirstUseTest, AForwardedHostIsToldOnceHoweverOftenItsSessionBeginsAnew) {
+TEST_F(ForwardedFirstUseTest, AForwardedHostReceivesAnAttentionOnceHoweverOftenItsSessionRestarts) {
   now = 1000 * kSecond;
   auto idle = open_forwarded("idle", 1, kSecond);
   ASSERT_NE(idle->use(0), nullptr);
@@ -126,7 +128,7 @@ TEST_F(ForwardedFirstUseTest, AForwardedHostIsToldOnceHoweverOftenItsSessionBegi
   EXPECT_EQ(told(*open_forwarded("far", 1, kSecond)), Told{kDeviceReset}) << "another one";
 }
 
-TEST_F(ForwardedFirstUseTest, AForwardedHostIsNotToldOfTheModeParametersThatItChangedItself) {
+TEST_F(ForwardedFirstUseTest, AForwardedHostReceivesNoAttentionForItsOwnModeParameterChange) {
   auto far = open_forwarded("far", 1, kSecond);
   toggle_write_protection(*far);
   leave(*far);
@@ -135,7 +137,8 @@ TEST_F(ForwardedFirstUseTest, AForwardedHostIsNotToldOfTheModeParametersThatItCh
 }
 
 // Its own gateway raises it for it.
-TEST_F(ForwardedFirstUseTest, WhatEveryGatewayTellsOfItselfIsNotToldToForwardedHostsThatWereThere) {
+TEST_F(ForwardedFirstUseTest,
+       AnAttentionThatEveryGatewayRaisesItselfIsNotReportedToForwardedHosts) {
   now = 1000 * kSecond;
   ASSERT_TRUE(unit->resize(2 * kBlocks * block).ok());
   unit->attached().raise({0x2a, 0x01}, nullptr);
@@ -146,7 +149,7 @@ TEST_F(ForwardedFirstUseTest, WhatEveryGatewayTellsOfItselfIsNotToldToForwardedH
       << "one doesn't hide the other";
 }
 
-TEST_F(ForwardedFirstUseTest, MoreForwardedNexusesThanAreKeptAreToldAgain) {
+TEST_F(ForwardedFirstUseTest, AForwardedNexusBeyondTheRecordLimitReceivesTheAttentionAgain) {
   AttentionLog log;
   const UnitAttention reset{0x29, 0x03};
   log.add_here(reset, kSecond, nullptr);

@@ -30,7 +30,8 @@ class Link {
   //   because it does not own the volume in `epoch` or the token was too old; the command waits for
   //   an owner and is retried within limits::kHoldCommands (R7);
   // - 02/04/0A if the owner is gone;
-  // - Outcome::kUnknown if the outcome is unknown and the command must not run twice (COMPARE AND WRITE,
+  // - Outcome::kUnknown if the outcome is unknown and the command must not run twice (COMPARE AND
+  // WRITE,
   //   PERSISTENT RESERVE OUT, RESERVE and RELEASE).
   virtual void start(Command& command, uint64_t epoch) = 0;
   // The command ends when the owner has released it, or can't execute it any more.

@@ -22,7 +22,7 @@ class ForwardingTest : public ClusterTest {
   std::shared_ptr<Nexus> nexus;
 };
 
-TEST_F(ForwardingTest, AForwarderAnswersWhatEveryGatewayKnowsAndForwardsTheRest) {
+TEST_F(ForwardingTest, AForwarderAnswersIdentityAndInventoryCommandsAndForwardsTheRest) {
   for (const Bytes& cdb :
        {inquiry(), vpd(0x00), vpd(0x80), vpd(0x83), vpd(0x86), report_luns(), report_groups()}) {
     EXPECT_TRUE(start(*nexus, cdb).done());
@@ -41,7 +41,7 @@ TEST_F(ForwardingTest, AForwarderAnswersWhatEveryGatewayKnowsAndForwardsTheRest)
   for (const auto& [command, epoch] : link().started) EXPECT_EQ(epoch, 7u);
 }
 
-TEST_F(ForwardingTest, DataIsGatheredWholeWhateverTheCdbSays) {
+TEST_F(ForwardingTest, AForwarderCollectsTheWholeDataOutRegardlessOfTheCdb) {
   Task& write = make(write16(0, 1), Bytes(4096, 3));
   ASSERT_TRUE(begin(*nexus, write));
   EXPECT_EQ(write.command.data_out_wanted, 4096u);
@@ -51,7 +51,7 @@ TEST_F(ForwardingTest, DataIsGatheredWholeWhateverTheCdbSays) {
   EXPECT_EQ(forwarded(0).cdb[0], 0x8a);
 }
 
-TEST_F(ForwardingTest, NoMoreDataIsGatheredThanAnyOwnerTakesByOneCommand) {
+TEST_F(ForwardingTest, AForwarderCollectsAtMostTheMaximumTransferLength) {
   Task& write = make(write16(0, 1));
   write.command.expected_data_out = 0xffff'fe00;
   ASSERT_TRUE(begin(*nexus, write));
@@ -59,7 +59,7 @@ TEST_F(ForwardingTest, NoMoreDataIsGatheredThanAnyOwnerTakesByOneCommand) {
   finish_good(write.command);
 }
 
-TEST_F(ForwardingTest, UnitAttentionsOfThisGatewayComeFirst) {
+TEST_F(ForwardingTest, UnitAttentionsOfTheForwarderPrecedeForwarding) {
   auto fresh = open_fresh("b");
   EXPECT_EQ(start(*fresh, read16(0, 8)).sense(), 0x062900u);
   unit->attached().raise({0x3f, 0x0e}, nullptr);
@@ -70,7 +70,7 @@ TEST_F(ForwardingTest, UnitAttentionsOfThisGatewayComeFirst) {
   EXPECT_EQ(link().started.size(), 1u);
 }
 
-TEST_F(ForwardingTest, TheOwnersAnswerIsPassedOn) {
+TEST_F(ForwardingTest, AForwarderReturnsTheDataStatusAndSenseOfTheOwner) {
   Task& read = start(*nexus, read16(0, 8));
   Task& bad = start(*nexus, read16(0, 8));
   Task& busy = start(*nexus, read16(0, 8));
@@ -86,7 +86,7 @@ TEST_F(ForwardingTest, TheOwnersAnswerIsPassedOn) {
   EXPECT_TRUE(read.done() && bad.done() && busy.done());
 }
 
-TEST_F(ForwardingTest, AnAbortedCommandEndsWhenItsLinkSaysSo) {
+TEST_F(ForwardingTest, AnAbortedCommandEndsWhenItsLinkCompletesIt) {
   Task& read = start(*nexus, read16(0, 8));
   nexus->abort(read.command);
   nexus->abort(read.command);
@@ -98,14 +98,14 @@ TEST_F(ForwardingTest, AnAbortedCommandEndsWhenItsLinkSaysSo) {
   link().aborted.clear();
 }
 
-TEST_F(ForwardingTest, NobodyToForwardToIsATransition) {
+TEST_F(ForwardingTest, ACommandWithoutALinkToTheOwnerReportsATransition) {
   links.known = false;
   EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), kInTransition);
   forwarding = nullptr;
   EXPECT_EQ(start(*open("b"), read16(0, 8)).sense(), kInTransition);
 }
 
-TEST_F(ForwardingTest, ALinkThatEndedIsReplacedAndOneThatDidNotIsKept) {
+TEST_F(ForwardingTest, AnEndedLinkIsReplacedAndAnOpenLinkIsReused) {
   start(*nexus, read16(0, 8));
   start(*nexus, read16(0, 8));
   ASSERT_EQ(links.links.size(), 1u);
@@ -120,7 +120,7 @@ TEST_F(ForwardingTest, ALinkThatEndedIsReplacedAndOneThatDidNotIsKept) {
   }
 }
 
-TEST_F(ForwardingTest, EveryOwnerHasItsLinkAndBothAreClosedWithTheNexus) {
+TEST_F(ForwardingTest, EveryOwnerHasItsOwnLinkAndTheNexusClosesThemAtItsEnd) {
   start(*nexus, read16(0, 8));
   follow_to(3, 8);
   forget_attentions(*nexus);
@@ -166,7 +166,7 @@ TEST_F(ForwardingTest, ALogicalUnitResetWaitsForTheOwnerAndForItsOwnCommands) {
   EXPECT_TRUE(done && read.done());
 }
 
-TEST_F(ForwardingTest, AResetOpensALinkBecauseItConcernsEverybodyATaskSetDoesNot) {
+TEST_F(ForwardingTest, AResetOpensALinkToTheOwnerButAbortTaskSetDoesNot) {
   bool aborted = false;
   ASSERT_TRUE(nexus->abort_task_set(0, [&] { aborted = true; }));
   reactors.run();
@@ -187,7 +187,7 @@ TEST_F(ForwardingTest, AResetOpensALinkBecauseItConcernsEverybodyATaskSetDoesNot
   EXPECT_TRUE(reset);
 }
 
-TEST_F(ForwardingTest, TaskSetFunctionsGoToTheOwnerToo) {
+TEST_F(ForwardingTest, TaskSetFunctionsAreForwardedToTheOwner) {
   Task& read = start(*nexus, read16(0, 8));
   finish_good(forwarded(0));
   EXPECT_TRUE(read.done());
@@ -202,7 +202,7 @@ TEST_F(ForwardingTest, TaskSetFunctionsGoToTheOwnerToo) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(ForwardingTest, WhatComesBehindAnOrderedCommandIsForwardedAfterIt) {
+TEST_F(ForwardingTest, ACommandAfterAnOrderedCommandIsForwardedWhenTheOrderedCommandEnds) {
   Task& ordered = make(write16(0, 8), Bytes(4096, 1));
   ordered.command.attribute = TaskAttribute::kOrdered;
   ASSERT_TRUE(begin(*nexus, ordered));
@@ -215,7 +215,7 @@ TEST_F(ForwardingTest, WhatComesBehindAnOrderedCommandIsForwardedAfterIt) {
   EXPECT_EQ(&forwarded(1), &simple.command);
 }
 
-TEST_F(ForwardingTest, AHostThatMayOnlyReadIsRefusedHere) {
+TEST_F(ForwardingTest, AForwarderRefusesWritesOfAReadOnlyHost) {
   read_only = true;
   auto reader = open("b");
   EXPECT_EQ(start(*reader, write16(0, 8), Bytes(4096)).sense(), 0x072700u);
@@ -225,7 +225,7 @@ TEST_F(ForwardingTest, AHostThatMayOnlyReadIsRefusedHere) {
   EXPECT_EQ(start(*reader, read16(0, 8)).completions, 0);
 }
 
-TEST_F(ForwardingTest, AWriteToALunThatIsReadOnlyInItsTargetIsRefusedHere) {
+TEST_F(ForwardingTest, AForwarderRefusesWritesToALunThatIsReadOnlyInItsTarget) {
   target->set_luns({{0, unit, true}}, reactors);
   auto reader = open("b");
   EXPECT_EQ(start(*reader, write16(0, 8), Bytes(4096)).sense(), 0x072700u);
@@ -234,7 +234,7 @@ TEST_F(ForwardingTest, AWriteToALunThatIsReadOnlyInItsTargetIsRefusedHere) {
   EXPECT_EQ(link().started.size(), 1u) << "the read alone is forwarded";
 }
 
-TEST_F(ForwardingTest, AHostThatMayOnlyReadReservesNothingThroughHereButIsToldWhoDid) {
+TEST_F(ForwardingTest, AForwarderRefusesReservationsOfAReadOnlyHostExceptRegisterAndReserveIn) {
   read_only = true;
   auto reader = open("b");
   for (const uint8_t action : {1, 3, 4, 5, 7}) {
@@ -250,7 +250,7 @@ TEST_F(ForwardingTest, AHostThatMayOnlyReadReservesNothingThroughHereButIsToldWh
   EXPECT_EQ(link().started.size(), 2u);
 }
 
-TEST_F(ForwardingTest, WhatTheOwnerRefusedUnexecutedWaitsForTheNextOwner) {
+TEST_F(ForwardingTest, ACommandThatTheOwnerReturnsUnexecutedWaitsForTheNextOwner) {
   Task& write = start(*nexus, write16(0, 8), Bytes(4096, 5));
   return_forwarded(forwarded(0));
   EXPECT_EQ(write.completions, 0);
@@ -263,7 +263,7 @@ TEST_F(ForwardingTest, WhatTheOwnerRefusedUnexecutedWaitsForTheNextOwner) {
   EXPECT_TRUE(backend->all(0, 4096, 5));
 }
 
-TEST_F(ForwardingTest, WhatOwnersGoOnRefusingEndsAsATransition) {
+TEST_F(ForwardingTest, ACommandThatOwnersReturnRepeatedlyReportsATransition) {
   Task& read = start(*nexus, read16(0, 8));
   return_forwarded(forwarded(0));
   now += limits::kHoldCommands / 2;
@@ -280,7 +280,7 @@ TEST_F(ForwardingTest, WhatOwnersGoOnRefusingEndsAsATransition) {
 
 // --- the role changes while data is on its way
 
-TEST_F(ForwardingTest, DataAskedForByAForwarderIsWrittenByTheOwnerItBecame) {
+TEST_F(ForwardingTest, DataSolicitedByAForwarderIsWrittenAfterItBecomesTheOwner) {
   Task& write = make(write16(0, 1), Bytes(4096, 3));
   ASSERT_TRUE(begin(*nexus, write));
   serve_here(8);
@@ -292,7 +292,7 @@ TEST_F(ForwardingTest, DataAskedForByAForwarderIsWrittenByTheOwnerItBecame) {
   EXPECT_TRUE(backend->all(512, 4096, 0));
 }
 
-TEST_F(ForwardingTest, ACdbIsLookedAtByTheOwnerItBecame) {
+TEST_F(ForwardingTest, ACdbIsCheckedAfterAForwarderBecomesTheOwner) {
   Task& write = make(write16(kBlocks, 8), Bytes(4096, 3));
   ASSERT_TRUE(begin(*nexus, write));
   serve_here(8);
@@ -300,7 +300,7 @@ TEST_F(ForwardingTest, ACdbIsLookedAtByTheOwnerItBecame) {
   EXPECT_EQ(write.sense(), 0x052100u);
 }
 
-TEST_F(ForwardingTest, DataAskedForByAnOwnerGoesToItsSuccessor) {
+TEST_F(ForwardingTest, DataSolicitedByAnOwnerIsForwardedToItsSuccessor) {
   serve_here(8);
   forget_attentions(*nexus);
   Task& write = make(write16(0, 8), Bytes(4096, 3));
@@ -316,7 +316,7 @@ TEST_F(ForwardingTest, DataAskedForByAnOwnerGoesToItsSuccessor) {
   EXPECT_EQ(fate->late, 0u);
 }
 
-TEST_F(ForwardingTest, WhatWasForwardedStaysWithItsLinkWhenTheUnitComesHere) {
+TEST_F(ForwardingTest, AForwardedCommandStaysAtItsLinkWhenThisGatewayBecomesTheOwner) {
   Task& write = start(*nexus, write16(0, 8), Bytes(4096, 3));
   serve_here(8);
   EXPECT_EQ(write.completions, 0);
@@ -330,7 +330,7 @@ TEST_F(ForwardingTest, WhatWasForwardedStaysWithItsLinkWhenTheUnitComesHere) {
 
 // --- at the owner: forwarded to us
 
-TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwardedAgain) {
+TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNotForwardedAgain) {
   const auto of_epoch = [&](uint64_t epoch, bool write = false) -> Task& {
     Task& task = write ? make(write16(0, 8), Bytes(4096, 1)) : make(read16(0, 8));
     task.command.epoch = epoch;
@@ -360,7 +360,7 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwarded
   EXPECT_TRUE(links.links.empty());
 }
 
-TEST_F(ForwardingTest, AForwardedCommandDoesNotOutliveItsEpochWhileItsDataIsOnItsWay) {
+TEST_F(ForwardingTest, AForwardedCommandIsRefusedIfItsEpochEndsBeforeItsDataArrives) {
   serve_here(8);
   forget_attentions(*nexus);
   Task& write = make(write16(0, 8), Bytes(4096, 1));

@@ -32,7 +32,7 @@ TEST_F(TaskSetTest, SimpleCommandsRunTogether) {
   EXPECT_EQ(submitted(), 3u);
 }
 
-TEST_F(TaskSetTest, AnOrderedCommandWaitsForAllOlderOnes) {
+TEST_F(TaskSetTest, AnOrderedCommandWaitsForAllOlderCommands) {
   read(0);
   read(1);
   Task& ordered = read(2, TaskAttribute::kOrdered);
@@ -46,7 +46,7 @@ TEST_F(TaskSetTest, AnOrderedCommandWaitsForAllOlderOnes) {
   EXPECT_TRUE(ordered.done());
 }
 
-TEST_F(TaskSetTest, NothingYoungerPassesAnOrderedCommand) {
+TEST_F(TaskSetTest, NoYoungerCommandPassesAnOrderedCommand) {
   read(0);
   read(1, TaskAttribute::kOrdered);
   read(2);
@@ -69,7 +69,7 @@ TEST_F(TaskSetTest, OrderedCommandsRunOneByOneInOrder) {
   }
 }
 
-TEST_F(TaskSetTest, HeadOfQueuePassesABarrier) {
+TEST_F(TaskSetTest, AHeadOfQueueCommandPassesAnOrderedCommand) {
   read(0);
   read(1, TaskAttribute::kOrdered);
   read(2);
@@ -87,7 +87,7 @@ TEST_F(TaskSetTest, SimpleCommandsWaitForAHeadOfQueueCommand) {
   EXPECT_TRUE(simple.done());
 }
 
-TEST_F(TaskSetTest, AnOrderedCommandWhoseDataIsLateHoldsUpTheYounger) {
+TEST_F(TaskSetTest, AnOrderedCommandWaitingForDataDelaysYoungerCommands) {
   Task& ordered = make(write16(0, 1), Bytes(512));
   ordered.command.attribute = TaskAttribute::kOrdered;
   ASSERT_TRUE(begin(*nexus, ordered));
@@ -99,7 +99,7 @@ TEST_F(TaskSetTest, AnOrderedCommandWhoseDataIsLateHoldsUpTheYounger) {
   EXPECT_EQ(submitted(), 1u);
 }
 
-TEST_F(TaskSetTest, OtherNexusesAreNotHeldUp) {
+TEST_F(TaskSetTest, AnOrderedCommandDoesNotDelayOtherNexuses) {
   auto other = open("b", 1);
   read(0);
   read(1, TaskAttribute::kOrdered);
@@ -107,7 +107,7 @@ TEST_F(TaskSetTest, OtherNexusesAreNotHeldUp) {
   EXPECT_EQ(submitted(), 2u);
 }
 
-TEST_F(TaskSetTest, AbortingAnOrderedCommandLetsTheYoungerPass) {
+TEST_F(TaskSetTest, AbortingAnOrderedCommandStartsTheYoungerCommands) {
   read(0);
   Task& ordered = read(1, TaskAttribute::kOrdered);
   read(2);
@@ -117,7 +117,7 @@ TEST_F(TaskSetTest, AbortingAnOrderedCommandLetsTheYoungerPass) {
   EXPECT_EQ(submitted(), 2u);
 }
 
-TEST_F(TaskSetTest, AThousandBlockedCommandsThatCompleteAtOnceDoNotNest) {
+TEST_F(TaskSetTest, AThousandBlockedCommandsCompleteWithoutRecursion) {
   read(0);
   Task& ordered = read(1, TaskAttribute::kOrdered);
   for (uint64_t i = 0; i < 1000; ++i) read(i, TaskAttribute::kOrdered);
@@ -127,7 +127,7 @@ TEST_F(TaskSetTest, AThousandBlockedCommandsThatCompleteAtOnceDoNotNest) {
   for (const auto& task : tasks) EXPECT_TRUE(task->done());
 }
 
-TEST_F(TaskSetTest, AnAbortedCommandInTheBackendCompletesOnlyWithIt) {
+TEST_F(TaskSetTest, AnAbortedCommandInTheBackendEndsWhenTheBackendCompletesIt) {
   Task& task = read(0);
   nexus->abort(task.command);
   nexus->abort(task.command);

@@ -13,13 +13,13 @@ using NexusTest = LunTest;
 
 constexpr uint64_t kLun5 = uint64_t{5} << 48;
 
-TEST_F(NexusTest, TheFirstCommandOfAFreshNexusFindsPowerOnReset) {
+TEST_F(NexusTest, TheFirstCommandOfANewNexusReportsPowerOn) {
   auto nexus = open_fresh("a");
   EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), 0x062900u);
   EXPECT_EQ(start(*nexus, test_unit_ready()).command.status, scsi::Status::kGood);
 }
 
-TEST_F(NexusTest, TheSuccessorOfALostNexusFindsNexusLossAndItsSuccessorDoesNot) {
+TEST_F(NexusTest, TheSuccessorOfALostNexusReportsNexusLossAndTheNextSuccessorDoesNot) {
   auto nexus = open("a");
   nexus->close(true, [] {});
   reactors.run();
@@ -30,14 +30,14 @@ TEST_F(NexusTest, TheSuccessorOfALostNexusFindsNexusLossAndItsSuccessorDoesNot) 
   EXPECT_EQ(start(*open_fresh("a"), test_unit_ready()).sense(), 0x062900u);
 }
 
-TEST_F(NexusTest, AnotherNexusIsNotToldOfTheLoss) {
+TEST_F(NexusTest, TheLossOfANexusIsNotReportedToAnotherNexus) {
   auto nexus = open("a");
   nexus->close(true, [] {});
   reactors.run();
   EXPECT_EQ(start(*open_fresh("b"), test_unit_ready()).sense(), 0x062900u);
 }
 
-TEST_F(NexusTest, InquiryDoesNotTakeAUnitAttentionAway) {
+TEST_F(NexusTest, InquiryDoesNotClearAUnitAttention) {
   auto nexus = open_fresh("a");
   EXPECT_EQ(start(*nexus, inquiry()).command.status, scsi::Status::kGood);
   EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), 0x062900u);
@@ -55,7 +55,7 @@ TEST_F(NexusTest, RequestSenseReturnsAUnitAttentionAsDataAndClearsIt) {
   EXPECT_EQ(start(*nexus, request_sense()).answer()[2] & 0x0f, 0);
 }
 
-TEST_F(NexusTest, AnUnknownCommandFindsThePendingUnitAttentionFirst) {
+TEST_F(NexusTest, AnUnsupportedCommandReportsAPendingUnitAttentionFirst) {
   auto nexus = open_fresh("a");
   Bytes unknown(6);
   unknown[0] = 0x04;  // FORMAT UNIT
@@ -79,14 +79,14 @@ TEST_F(NexusTest, ALunThatDoesNotExistAnswersRequestSenseWithNotSupportedAsData)
   EXPECT_EQ(data[12], 0x25);
 }
 
-TEST_F(NexusTest, ALunThatDoesNotExistReportsTheLunsThatDo) {
+TEST_F(NexusTest, ALunThatDoesNotExistAnswersReportLunsWithTheExistingLuns) {
   auto nexus = open("a");
   Task& task = start(*nexus, report_luns(), {}, kLun5);
   EXPECT_EQ(task.command.status, scsi::Status::kGood);
   EXPECT_EQ(load_be32(task.answer().data()), 8u);
 }
 
-TEST_F(NexusTest, ALunThatDoesNotExistRefusesEverythingElse) {
+TEST_F(NexusTest, ALunThatDoesNotExistRefusesOtherCommands) {
   auto nexus = open("a");
   EXPECT_EQ(start(*nexus, test_unit_ready(), {}, kLun5).sense(), 0x052500u);
   EXPECT_EQ(start(*nexus, read16(0, 1), {}, kLun5).sense(), 0x052500u);
@@ -128,7 +128,7 @@ TEST_F(NexusTest, LunsAbove255AreReachedByFlatAddressing) {
   EXPECT_EQ(load_be32(start(*nexus, report_luns()).answer().data()), 24u);
 }
 
-TEST_F(NexusTest, ANewLunIsServedAndAnnouncedOnce) {
+TEST_F(NexusTest, ANewLunIsServedAndReportedOnce) {
   auto nexus = open("a");
   target->set_luns({{0, unit}, {5, unit}}, reactors);
   reactors.run();
@@ -137,7 +137,7 @@ TEST_F(NexusTest, ANewLunIsServedAndAnnouncedOnce) {
   EXPECT_TRUE(nexus->has_lun(kLun5));
 }
 
-TEST_F(NexusTest, ReportLunsTakesTheInventoryAttentionAwayFromAllLuns) {
+TEST_F(NexusTest, ReportLunsClearsTheInventoryAttentionOfAllLuns) {
   auto nexus = open("a");
   target->set_luns({{0, unit}, {5, unit}}, reactors);
   reactors.run();
@@ -146,14 +146,14 @@ TEST_F(NexusTest, ReportLunsTakesTheInventoryAttentionAwayFromAllLuns) {
   EXPECT_EQ(start(*nexus, test_unit_ready(), {}, kLun5).command.status, scsi::Status::kGood);
 }
 
-TEST_F(NexusTest, AnUnchangedInventoryIsNotAnnounced) {
+TEST_F(NexusTest, AnUnchangedInventoryIsNotReported) {
   auto nexus = open("a");
   target->set_luns({{0, unit}}, reactors);
   reactors.run();
   EXPECT_EQ(start(*nexus, test_unit_ready()).command.status, scsi::Status::kGood);
 }
 
-TEST_F(NexusTest, ARemovedLunEndsWhatRunsAndRefusesWhatWaitsForData) {
+TEST_F(NexusTest, ARemovedLunCompletesRunningCommandsAndRefusesCommandsWaitingForData) {
   auto nexus = open("a");
   target->set_luns({{0, unit}, {5, unit}}, reactors);
   reactors.run();
@@ -175,7 +175,7 @@ TEST_F(NexusTest, ARemovedLunEndsWhatRunsAndRefusesWhatWaitsForData) {
   EXPECT_EQ(start(*nexus, test_unit_ready(), {}, kLun5).sense(), 0x052500u);
 }
 
-TEST_F(NexusTest, PeekShowsAUnitAttentionWithoutTakingIt) {
+TEST_F(NexusTest, PeekReturnsAUnitAttentionWithoutClearingIt) {
   auto nexus = open_fresh("a");
   UnitAttention ua;
   EXPECT_TRUE(nexus->peek_unit_attention(0, &ua));
@@ -213,7 +213,7 @@ TEST_F(NexusTest, EveryCommandOfTheTableIsAnsweredOnAnOrdinaryUnit) {
   }
 }
 
-TEST_F(NexusTest, AClosedNexusAnswersNothing) {
+TEST_F(NexusTest, AClosedNexusAbortsNewCommands) {
   auto nexus = open("a");
   bool closed = false;
   nexus->close(false, [&closed] { closed = true; });
@@ -225,7 +225,7 @@ TEST_F(NexusTest, AClosedNexusAnswersNothing) {
   EXPECT_TRUE(task.command.aborted());
 }
 
-TEST_F(NexusTest, CloseWaitsForTheBackendAndAnswersNothing) {
+TEST_F(NexusTest, ClosingANexusAbortsItsCommandsAndWaitsForTheBackend) {
   auto nexus = open("a");
   backend->holds = true;
   Task& running = start(*nexus, read16(0, 1));

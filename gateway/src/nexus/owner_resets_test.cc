@@ -48,7 +48,7 @@ class OwnerResetsTest : public ClusterTest {
   }
 };
 
-TEST_F(OwnerResetsTest, AResetThatItsOwnerDidNotDoGoesToTheNextOwner) {
+TEST_F(OwnerResetsTest, AResetThatTheOwnerRefusedIsSentToTheNextOwner) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto result = reset(*nexus);
@@ -65,7 +65,7 @@ TEST_F(OwnerResetsTest, AResetThatItsOwnerDidNotDoGoesToTheNextOwner) {
   EXPECT_EQ(*result, Answer::kDone);
 }
 
-TEST_F(OwnerResetsTest, AnOwnerThatIsNotOneYetIsAskedAgainAtTheNextTickAndNoSooner) {
+TEST_F(OwnerResetsTest, ARefusedResetIsSentToTheSameOwnerAgainAtTheNextTickAndNoSooner) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto result = reset(*nexus);
@@ -81,7 +81,7 @@ TEST_F(OwnerResetsTest, AnOwnerThatIsNotOneYetIsAskedAgainAtTheNextTickAndNoSoon
   EXPECT_EQ(asked(0).size(), 2u);
 }
 
-TEST_F(OwnerResetsTest, AnOwnerThatCameWhileTheOneBeforeWasAskedIsAskedAtItsAnswer) {
+TEST_F(OwnerResetsTest, AResetIsSentToANewOwnerOnlyAfterThePreviousOwnerRefusedIt) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto result = reset(*nexus);
@@ -93,7 +93,7 @@ TEST_F(OwnerResetsTest, AnOwnerThatCameWhileTheOneBeforeWasAskedIsAskedAtItsAnsw
   EXPECT_EQ(*result, Answer::kDone);
 }
 
-TEST_F(OwnerResetsTest, OneThatWasDoneBeforeTheVolumeMovedIsNotDoneTwice) {
+TEST_F(OwnerResetsTest, AResetThatThePreviousOwnerPerformedIsNotRepeated) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto result = reset(*nexus);
@@ -103,7 +103,7 @@ TEST_F(OwnerResetsTest, OneThatWasDoneBeforeTheVolumeMovedIsNotDoneTwice) {
   EXPECT_EQ(links.links.size(), 1u);
 }
 
-TEST_F(OwnerResetsTest, AGatewayThatBecomesTheOwnerDoesItItself) {
+TEST_F(OwnerResetsTest, AGatewayThatBecomesTheOwnerPerformsTheReset) {
   follow_to(2, 7);
   auto nexus = open("a");
   auto other = open("b", 1);
@@ -118,7 +118,7 @@ TEST_F(OwnerResetsTest, AGatewayThatBecomesTheOwnerDoesItItself) {
   EXPECT_EQ(start(*other, test_unit_ready()).command.status, scsi::Status::kGood);
 }
 
-TEST_F(OwnerResetsTest, AtTheOwnerItBecameOthersCommandsAreAbortedAndWaitedFor) {
+TEST_F(OwnerResetsTest, AResetAtANewOwnerAbortsOtherNexusesCommandsAndWaitsForThem) {
   auto nexus = open("a");
   auto other = open("b", 1);
   const auto result = reset(*nexus);
@@ -138,7 +138,7 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameOthersCommandsAreAbortedAndWaitedFor) 
   EXPECT_EQ(theirs.command.abort, Abort::kWithStatus);
 }
 
-TEST_F(OwnerResetsTest, OneThatComesWhileTheVolumeIsGivenAwayIsDoneByWhoeverHasItThen) {
+TEST_F(OwnerResetsTest, AResetDuringTheReleaseOfTheVolumeIsPerformedByTheNextOwner) {
   serve_here(6);
   auto nexus = open("a");
   release_unit();
@@ -150,7 +150,7 @@ TEST_F(OwnerResetsTest, OneThatComesWhileTheVolumeIsGivenAwayIsDoneByWhoeverHasI
   EXPECT_EQ(*result, Answer::kDone);
 }
 
-TEST_F(OwnerResetsTest, WhatComesBehindAResetIsHeldUntilItIsDone) {
+TEST_F(OwnerResetsTest, CommandsAfterAResetAreHeldUntilTheResetIsDone) {
   follow_to(2, 7);
   auto nexus = open("a");
   Task& before = start(*nexus, read16(0, 8));
@@ -175,7 +175,7 @@ TEST_F(OwnerResetsTest, WhatComesBehindAResetIsHeldUntilItIsDone) {
   EXPECT_EQ(links.last().started[1].first, &read.command);
 }
 
-TEST_F(OwnerResetsTest, AtTheOwnerItBecameNothingOvertakesTheResetEither) {
+TEST_F(OwnerResetsTest, NoCommandOvertakesAResetAtAGatewayThatBecomesTheOwner) {
   auto nexus = open("a");
   const auto result = reset(*nexus);
   Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
@@ -192,7 +192,7 @@ TEST_F(OwnerResetsTest, AtTheOwnerItBecameNothingOvertakesTheResetEither) {
   EXPECT_NE(unit->gate() & Unit::kReserved, 0u) << "it came after the reset";
 }
 
-TEST_F(OwnerResetsTest, ASecondResetEndsWhatCameBetween) {
+TEST_F(OwnerResetsTest, ASecondResetAbortsCommandsReceivedAfterTheFirst) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto first = reset(*nexus);
@@ -212,7 +212,7 @@ TEST_F(OwnerResetsTest, ASecondResetEndsWhatCameBetween) {
   EXPECT_EQ(links.last().started[0].first, &after.command);
 }
 
-TEST_F(OwnerResetsTest, NobodyIsLeftToWaitForAnOwnerForEver) {
+TEST_F(OwnerResetsTest, AResetWithoutAnOwnerIsRefusedAfterItsTimeLimit) {
   auto nexus = open("a");
   const auto result = reset(*nexus);
   Task& behind = start(*nexus, report_groups());
@@ -230,7 +230,7 @@ TEST_F(OwnerResetsTest, NobodyIsLeftToWaitForAnOwnerForEver) {
   EXPECT_EQ(start(*nexus, read16(0, 8)).command.status, scsi::Status::kGood);
 }
 
-TEST_F(OwnerResetsTest, AnOwnerThatGoesOnRefusingAndOneThatNobodyKnowsEndsIt) {
+TEST_F(OwnerResetsTest, AResetIsRefusedIfItsOwnerRefusesPastTheTimeLimitOrIsUnknown) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto result = reset(*nexus);
@@ -247,7 +247,7 @@ TEST_F(OwnerResetsTest, AnOwnerThatGoesOnRefusingAndOneThatNobodyKnowsEndsIt) {
   EXPECT_EQ(*unknown, Answer::kRefused);
 }
 
-TEST_F(OwnerResetsTest, AnUnavailableUnitRefusesAtOnceAndWhenItBecomesSo) {
+TEST_F(OwnerResetsTest, AnUnavailableUnitRefusesNewAndPendingResetsImmediately) {
   auto nexus = open("a");
   const auto waits = reset(*nexus);
   EXPECT_EQ(*waits, Answer::kNone);
@@ -256,7 +256,7 @@ TEST_F(OwnerResetsTest, AnUnavailableUnitRefusesAtOnceAndWhenItBecomesSo) {
   EXPECT_EQ(*reset(*nexus), Answer::kRefused);
 }
 
-TEST_F(OwnerResetsTest, AForwardedResetIsNeverForwardedAgainAndNotDoneByWhoIsNotTheOwner) {
+TEST_F(OwnerResetsTest, AForwardedResetIsNotForwardedAgainAndIsRefusedByANonOwner) {
   auto nexus = open_forwarded("a");
   for (const Standing standing :
        {Standing::kForwarder, Standing::kTransitioning, Standing::kUnavailable}) {
@@ -275,7 +275,7 @@ TEST_F(OwnerResetsTest, AForwardedResetIsNeverForwardedAgainAndNotDoneByWhoIsNot
   EXPECT_EQ(*reset(*nexus), Answer::kDone);
 }
 
-TEST_F(OwnerResetsTest, AForwardedResetIsRefusedOnlyOnceItsNexusHasNothingInTheBackend) {
+TEST_F(OwnerResetsTest, AForwardedResetIsRefusedOnlyAfterTheBackendCompletedAbortedCommands) {
   serve_here(7);
   auto nexus = open_forwarded("a");
   backend->holds = true;
@@ -291,7 +291,7 @@ TEST_F(OwnerResetsTest, AForwardedResetIsRefusedOnlyOnceItsNexusHasNothingInTheB
   EXPECT_EQ(*result, Answer::kRefused);
 }
 
-TEST_F(OwnerResetsTest, ATargetResetIsDoneOnceEveryUnitsOwnerHasDoneIt) {
+TEST_F(OwnerResetsTest, ATargetResetIsDoneWhenTheOwnerOfEveryUnitHasDoneIt) {
   UnitIdentity identity;
   identity.uuid = {2};
   auto second = open_unopened(identity, {kBlocks * block, false}, reactors.count());
@@ -318,7 +318,7 @@ TEST_F(OwnerResetsTest, ATargetResetIsDoneOnceEveryUnitsOwnerHasDoneIt) {
   }
 }
 
-TEST_F(OwnerResetsTest, ANexusThatEndsWaitsForNoOwnerAndLeavesNothing) {
+TEST_F(OwnerResetsTest, AClosingNexusDropsItsPendingResetsWithoutWaitingForAnOwner) {
   follow_to(2, 7);
   auto nexus = open("a");
   const auto asking = reset(*nexus);
@@ -349,7 +349,7 @@ TEST_F(OwnerResetsTest, ANexusThatEndsWaitsForNoOwnerAndLeavesNothing) {
   EXPECT_TRUE(gone.expired());
 }
 
-TEST_F(OwnerResetsTest, ALunThatIsTakenAwayLeavesItsResetToTheClock) {
+TEST_F(OwnerResetsTest, AResetOfARemovedLunIsRefusedAfterItsTimeLimit) {
   auto nexus = open("a");
   const auto result = reset(*nexus);
   target->set_luns({}, reactors);
@@ -358,7 +358,7 @@ TEST_F(OwnerResetsTest, ALunThatIsTakenAwayLeavesItsResetToTheClock) {
   EXPECT_EQ(*result, Answer::kRefused);
 }
 
-TEST_F(OwnerResetsTest, MoreThanCanFollowAreRefused) {
+TEST_F(OwnerResetsTest, ResetsBeyondTheMaximumPendingNumberAreRefused) {
   auto nexus = open("a");
   std::vector<std::shared_ptr<Answer>> all;
   for (unsigned i = 0; i < limits::kMaxFollowingResets; ++i) all.push_back(reset(*nexus));

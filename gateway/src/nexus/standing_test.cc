@@ -10,7 +10,7 @@ namespace {
 
 class StandingTest : public ClusterTest {};
 
-TEST_F(StandingTest, InTransitionMediumCommandsWaitAndOthersAnswerAtOnce) {
+TEST_F(StandingTest, InTransitionMediumCommandsWaitAndOtherCommandsAnswerImmediately) {
   auto nexus = open("a");
   Task& read = start(*nexus, read16(0, 8));
   EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), kInTransition);
@@ -26,7 +26,7 @@ TEST_F(StandingTest, InTransitionMediumCommandsWaitAndOthersAnswerAtOnce) {
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 1u);
 }
 
-TEST_F(StandingTest, APoolThatRunsFullIsToldOncePerNexusByTheOwnerAndByForwarders) {
+TEST_F(StandingTest, TheThinProvisioningThresholdIsReportedOncePerNexusByOwnerAndForwarders) {
   constexpr uint32_t kThresholdReached = 0x063807;
   auto here = open("a");
   auto there = open("b", 1);
@@ -68,7 +68,7 @@ TEST_F(StandingTest, HeldCommandsRunInOrderOnceTheUnitIsServed) {
   EXPECT_EQ(read.answer(), Bytes(4096, 2));
 }
 
-TEST_F(StandingTest, WhatComesAfterHeldCommandsDoesNotOvertakeThem) {
+TEST_F(StandingTest, ALaterCommandDoesNotOvertakeHeldCommands) {
   auto nexus = open("a");
   Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
   serve(*unit, reactors, std::make_unique<OwnedBackend>(kBlocks * block, fate), nullptr, {}, 1,
@@ -81,7 +81,7 @@ TEST_F(StandingTest, WhatComesAfterHeldCommandsDoesNotOvertakeThem) {
   EXPECT_EQ(start(*nexus, read16(0, 8)).answer(), Bytes(4096, 2));
 }
 
-TEST_F(StandingTest, HeldCommandsGoToAnotherOwnerWithTheirData) {
+TEST_F(StandingTest, HeldCommandsAreForwardedToANewOwnerWithTheirData) {
   auto nexus = open("a");
   start(*nexus, write16(0, 8), Bytes(4096, 1));
   follow_to(2, 7);
@@ -92,7 +92,7 @@ TEST_F(StandingTest, HeldCommandsGoToAnotherOwnerWithTheirData) {
   EXPECT_EQ(links.last().started[0].first->data_out_size, 4096u);
 }
 
-TEST_F(StandingTest, HeldCommandsEndAsInTransitionAfterAWhileAndNotBefore) {
+TEST_F(StandingTest, HeldCommandsReportATransitionAfterTheHoldTimeAndNotBefore) {
   auto nexus = open("a");
   Task& early = start(*nexus, read16(0, 8));
   now += limits::kHoldCommands / 2;
@@ -109,7 +109,7 @@ TEST_F(StandingTest, HeldCommandsEndAsInTransitionAfterAWhileAndNotBefore) {
   EXPECT_EQ(late.sense(), kInTransition);
 }
 
-TEST_F(StandingTest, MoreThanCanBeHeldIsAnsweredBusy) {
+TEST_F(StandingTest, CommandsBeyondTheHeldMaximumReturnBusy) {
   auto nexus = open("a");
   for (unsigned i = 0; i < limits::kMaxHeldPerUnit; ++i) {
     ASSERT_EQ(start(*nexus, read16(0, 1)).completions, 0);
@@ -120,7 +120,7 @@ TEST_F(StandingTest, MoreThanCanBeHeldIsAnsweredBusy) {
   EXPECT_EQ(start(*nexus, read16(0, 1)).completions, 0) << "there is room for one again";
 }
 
-TEST_F(StandingTest, HeldCommandsEndWithAnAbortAResetAndTheirNexus) {
+TEST_F(StandingTest, AnAbortAResetOrTheEndOfTheNexusEndsHeldCommands) {
   auto nexus = open("a");
   auto other = open("b", 1);
   Task& aborted = start(*nexus, read16(0, 8));
@@ -144,7 +144,7 @@ TEST_F(StandingTest, HeldCommandsEndWithAnAbortAResetAndTheirNexus) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(StandingTest, AnOrderedCommandHeldKeepsItsPlace) {
+TEST_F(StandingTest, AHeldOrderedCommandRetainsItsOrder) {
   auto nexus = open("a");
   Task& ordered = make(write16(0, 8), Bytes(4096, 1));
   ordered.command.attribute = TaskAttribute::kOrdered;
@@ -163,7 +163,7 @@ TEST_F(StandingTest, AnOrderedCommandHeldKeepsItsPlace) {
   EXPECT_EQ(simple.answer(), Bytes(4096, 1));
 }
 
-TEST_F(StandingTest, AnUnavailableUnitAnswersAtOnceWithoutAskingForData) {
+TEST_F(StandingTest, AnUnavailableUnitAnswersImmediatelyWithoutRequestingData) {
   follow_to(0, 3, Standing::kUnavailable);
   auto nexus = open("a");
   Task& write = make(write16(0, 8), Bytes(4096, 1));
@@ -174,7 +174,7 @@ TEST_F(StandingTest, AnUnavailableUnitAnswersAtOnceWithoutAskingForData) {
   EXPECT_EQ(start(*nexus, inquiry()).command.status, scsi::Status::kGood);
 }
 
-TEST_F(StandingTest, HeldCommandsOfAUnitThatBecomesUnavailableSaySo) {
+TEST_F(StandingTest, HeldCommandsOfAUnitThatBecomesUnavailableReportIt) {
   auto nexus = open("a");
   Task& read = start(*nexus, read16(0, 8));
   follow_to(0, 3, Standing::kUnavailable);
@@ -190,7 +190,7 @@ TEST_F(StandingTest, ARemovedLunAnswersItsHeldCommands) {
   EXPECT_EQ(read.sense(), 0x052500u);
 }
 
-TEST_F(StandingTest, AChangeOfOwnerOrStandingIsToldToEveryNexusButNotTheFirstRole) {
+TEST_F(StandingTest, AChangeOfOwnerOrStandingIsReportedToEveryNexusButTheFirstRoleIsNot) {
   const std::array nexuses = {open("a"), open("b", 1)};
   const auto expect_on_each = [&](uint32_t sense) {
     for (const auto& nexus : nexuses) EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), sense);
@@ -212,7 +212,7 @@ TEST_F(StandingTest, AChangeOfOwnerOrStandingIsToldToEveryNexusButNotTheFirstRol
   expect_on_each(0);
 }
 
-TEST_F(StandingTest, ReservationsAreInForceBeforeTheFirstCommandAndReserve6IsGone) {
+TEST_F(StandingTest, ReservationsApplyBeforeTheFirstCommandAndReserve6DoesNotSurvive) {
   auto holder = open("a");
   auto other = open("b");
   serve_here(1);
@@ -232,7 +232,7 @@ TEST_F(StandingTest, ReservationsAreInForceBeforeTheFirstCommandAndReserve6IsGon
   EXPECT_EQ(start(*other, read16(0, 8)).command.status, scsi::Status::kGood);
 }
 
-TEST_F(StandingTest, ACapacityThatGrewIsToldByReshapeAndByServe) {
+TEST_F(StandingTest, AGrownCapacityIsReportedByReshapeAndByServe) {
   serve_here(1);
   release_unit();
   reactors.run();
@@ -248,7 +248,7 @@ TEST_F(StandingTest, ACapacityThatGrewIsToldByReshapeAndByServe) {
   EXPECT_EQ(start(*nexus, read16(3 * kBlocks - 8, 8)).command.status, scsi::Status::kGood);
 }
 
-TEST_F(StandingTest, AUnitWithoutABackendCopesWithHealthPollsResizesAndModeResets) {
+TEST_F(StandingTest, AUnitWithoutABackendToleratesHealthPollsResizesAndModeResets) {
   unit->poll_health();
   EXPECT_EQ(unit->gate() & Unit::kNotReady, 0u);
   EXPECT_TRUE(unit->check_medium().ok());

@@ -40,7 +40,7 @@ TEST_F(TaskManagementTest, LogicalUnitResetWaitsForTheIoOfEveryNexus) {
   EXPECT_EQ(finished, 1);
 }
 
-TEST_F(TaskManagementTest, OthersCommandsEndWithTaskAbortedAndOwnOnesWithNothing) {
+TEST_F(TaskManagementTest, AResetEndsOtherNexusesCommandsWithTaskAbortedAndItsOwnWithoutStatus) {
   Task& mine = make(write16(0, 1), Bytes(512));
   Task& theirs = make(write16(8, 1), Bytes(512));
   ASSERT_TRUE(begin(*a, mine) && begin(*b, theirs));
@@ -52,7 +52,7 @@ TEST_F(TaskManagementTest, OthersCommandsEndWithTaskAbortedAndOwnOnesWithNothing
   EXPECT_EQ(finished, 1);
 }
 
-TEST_F(TaskManagementTest, AResetIsToldToEveryNexus) {
+TEST_F(TaskManagementTest, AResetIsReportedToEveryNexus) {
   a->logical_unit_reset(0, note());
   reactors.run();
   EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062903u);
@@ -68,14 +68,14 @@ TEST_F(TaskManagementTest, AResetStartsAStoppedUnitAndUndoesModeParameters) {
   EXPECT_FALSE(unit->descriptor_sense());
 }
 
-TEST_F(TaskManagementTest, AResetNeverAnswersInsideTheCall) {
+TEST_F(TaskManagementTest, AResetCompletesAsynchronously) {
   a->logical_unit_reset(0, note());
   EXPECT_EQ(finished, 0);
   reactors.run();
   EXPECT_EQ(finished, 1);
 }
 
-TEST_F(TaskManagementTest, CommandsThatComeAfterAResetAreNotWaitedFor) {
+TEST_F(TaskManagementTest, AResetDoesNotWaitForLaterCommands) {
   start(*a, read16(0, 1));
   a->logical_unit_reset(0, note());
   reactors.run();
@@ -87,7 +87,7 @@ TEST_F(TaskManagementTest, CommandsThatComeAfterAResetAreNotWaitedFor) {
   EXPECT_FALSE(later.done());
 }
 
-TEST_F(TaskManagementTest, AbortTaskSetLeavesOthersAlone) {
+TEST_F(TaskManagementTest, AbortTaskSetDoesNotAffectOtherNexuses) {
   Task& mine = start(*a, read16(0, 1));
   Task& theirs = start(*b, read16(8, 1));
   EXPECT_TRUE(a->abort_task_set(0, note()));
@@ -101,7 +101,7 @@ TEST_F(TaskManagementTest, AbortTaskSetLeavesOthersAlone) {
   EXPECT_EQ(theirs.command.status, Status::kGood);
 }
 
-TEST_F(TaskManagementTest, ClearTaskSetClearsThisNexussSetOnly) {
+TEST_F(TaskManagementTest, ClearTaskSetAbortsOnlyTheTasksOfItsNexus) {
   Task& mine = start(*a, read16(0, 1));
   Task& theirs = start(*b, read16(8, 1));
   EXPECT_TRUE(a->clear_task_set(0, note()));
@@ -113,7 +113,7 @@ TEST_F(TaskManagementTest, ClearTaskSetClearsThisNexussSetOnly) {
   EXPECT_EQ(start(*b, test_unit_ready()).command.status, Status::kGood);
 }
 
-TEST_F(TaskManagementTest, FunctionsOnALunThatDoesNotExistSaySo) {
+TEST_F(TaskManagementTest, FunctionsOnALunThatDoesNotExistFail) {
   const uint64_t lun = uint64_t{9} << 48;
   EXPECT_FALSE(a->abort_task_set(lun, note()));
   EXPECT_FALSE(a->clear_task_set(lun, note()));
@@ -122,7 +122,7 @@ TEST_F(TaskManagementTest, FunctionsOnALunThatDoesNotExistSaySo) {
   EXPECT_EQ(finished, 0);
 }
 
-TEST_F(TaskManagementTest, ATargetResetReachesEveryUnitOnce) {
+TEST_F(TaskManagementTest, ATargetResetOfAUnitWithTwoLunsResetsItOnce) {
   target->set_luns({{0, unit}, {1, unit}}, reactors);
   reactors.run();
   start(*a, report_luns());
@@ -137,7 +137,7 @@ TEST_F(TaskManagementTest, ATargetResetReachesEveryUnitOnce) {
   EXPECT_EQ(start(*a, test_unit_ready()).command.status, Status::kGood) << "reset once";
 }
 
-TEST_F(TaskManagementTest, AWriteWaitingForABlockIsAbortedAtOnceAndNeverRuns) {
+TEST_F(TaskManagementTest, AWriteWaitingForABlockIsAbortedImmediatelyAndDoesNotRun) {
   Task& first = start(*a, write16(0, 1), Bytes(512, 1));
   Task& second = start(*b, write16(0, 1), Bytes(512, 2));
   b->abort(second.command);
@@ -150,7 +150,7 @@ TEST_F(TaskManagementTest, AWriteWaitingForABlockIsAbortedAtOnceAndNeverRuns) {
 }
 
 // DESIGN R5: an aborted write keeps its blocks until the backend has completed it.
-TEST_F(TaskManagementTest, AnAbortedWriteKeepsOthersFromItsBlocksUntilTheBackendIsDone) {
+TEST_F(TaskManagementTest, AnAbortedWriteLocksItsBlocksUntilTheBackendCompletesIt) {
   Task& first = start(*a, write16(0, 1), Bytes(512, 1));
   a->abort(first.command);
   Task& second = start(*b, write16(0, 1), Bytes(512, 2));
@@ -164,7 +164,7 @@ TEST_F(TaskManagementTest, AnAbortedWriteKeepsOthersFromItsBlocksUntilTheBackend
   EXPECT_EQ(backend->data[0], 2);
 }
 
-TEST_F(TaskManagementTest, TheCommandThatAsksIsSparedAndNotWaitedFor) {
+TEST_F(TaskManagementTest, AbortEverywhereSparesTheRequestingCommandAndDoesNotWaitForIt) {
   Task& asking = start(*a, read16(0, 1));
   Task& mine = start(*a, read16(8, 1));
   abort_everywhere(*unit, reactors, 0,
@@ -181,7 +181,7 @@ TEST_F(TaskManagementTest, TheCommandThatAsksIsSparedAndNotWaitedFor) {
   EXPECT_FALSE(asking.command.aborted());
 }
 
-TEST_F(TaskManagementTest, AbortEverywhereReachesOnlyThoseChosen) {
+TEST_F(TaskManagementTest, AbortEverywhereAbortsOnlyTheSelectedNexuses) {
   Task& mine = start(*a, read16(0, 1));
   Task& theirs = start(*b, read16(8, 1));
   abort_everywhere(*unit, reactors, 0,

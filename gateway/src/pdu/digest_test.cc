@@ -24,7 +24,7 @@ std::vector<Example> examples() {
           {"32 falling bytes", {rising.rbegin(), rising.rend()}, {0x5c, 0xdb, 0x3f, 0x11}}};
 }
 
-TEST(Digest, GivesTheExamplesOfTheRfc) {
+TEST(Digest, MatchesTheExamplesOfRfc7143) {
   for (const Example& e : examples()) {
     Digest d;
     d.update(e.data.data(), static_cast<uint32_t>(e.data.size()));
@@ -35,7 +35,7 @@ TEST(Digest, GivesTheExamplesOfTheRfc) {
   }
 }
 
-TEST(Digest, IsTheSameHoweverTheBytesAreCut) {
+TEST(Digest, DoesNotDependOnTheSegmentationOfTheData) {
   const auto data = examples()[2].data;
   for (uint32_t cut = 0; cut <= data.size(); ++cut) {
     Digest d;
@@ -45,7 +45,7 @@ TEST(Digest, IsTheSameHoweverTheBytesAreCut) {
   }
 }
 
-TEST(Digest, SeesOneFlippedBit) {
+TEST(Digest, DetectsOneFlippedBit) {
   auto data = examples()[0].data;
   data[17] ^= 0x04;
   Digest d;

@@ -48,7 +48,7 @@ std::vector<uint8_t> data_of(const Pdu& pdu) {
 
 class Framing : public testing::TestWithParam<Shape> {};
 
-TEST_P(Framing, FindsTheSamePdusHoweverTheStreamIsCut) {
+TEST_P(Framing, FindsTheSamePdusInAnySegmentationOfTheStream) {
   std::vector<uint8_t> stream;
   const std::vector<uint32_t> sizes = {0, 1, 3, 4, 48, 511, 512, 0, 7};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -84,7 +84,7 @@ TEST_P(Framing, FindsTheSamePdusHoweverTheStreamIsCut) {
   }
 }
 
-TEST_P(Framing, JoinsPiecesThatLieNextToEachOtherInOneBuffer) {
+TEST_P(Framing, JoinsAdjacentPiecesOfOneBuffer) {
   auto bytes = make(1, 400, 0, GetParam());
   Framer framer;
   framer.set_digests(GetParam().header_digest, GetParam().data_digest);
@@ -110,7 +110,7 @@ Event receive(Framer& framer, BufferPool& pool, ByteView bytes) {
   return e;
 }
 
-TEST_P(Framing, PinsLittleMemoryForASegmentThatComesByteByByte) {
+TEST_P(Framing, PinsLittleMemoryForASegmentThatArrivesByteByByte) {
   BufferPool pool(size_t{1} << 20);
   const auto bytes = make(1, limits::kMaxLoginSegment, 0, GetParam());
   Framer framer;
@@ -129,7 +129,7 @@ TEST_P(Framing, PinsLittleMemoryForASegmentThatComesByteByByte) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST_P(Framing, PinsHardlyMoreThanTheBytesOfASegmentThatComesInPacketsOfEthernet) {
+TEST_P(Framing, PinsLittleMoreThanTheSizeOfASegmentThatArrivesInEthernetPackets) {
   constexpr uint32_t kPacket = 1448;
   constexpr uint32_t kBytes = 1u << 20;
   BufferPool pool(size_t{16} << 20);
@@ -171,7 +171,7 @@ TEST(Framer, ReportsADamagedHeader) {
   }
 }
 
-TEST(Framer, DropsDamagedDataAndGoesOnWithTheNextPdu) {
+TEST(Framer, DropsDamagedDataAndContinuesWithTheNextPdu) {
   auto bytes = make(1, 100, 0, {false, true});
   bytes[kBhsSize + 50] ^= 1;
   const auto next = make(2, 8, 0, {false, true});
@@ -186,7 +186,7 @@ TEST(Framer, DropsDamagedDataAndGoesOnWithTheNextPdu) {
   EXPECT_EQ(framer.pdu().header.itt(), 2u);
 }
 
-TEST(Framer, SeesDamagedPaddingThroughTheDataDigest) {
+TEST(Framer, DetectsDamagedPaddingByTheDataDigest) {
   auto bytes = make(1, 5, 0, {false, true});
   bytes[kBhsSize + 6] ^= 1;
   Framer framer;
@@ -213,7 +213,7 @@ TEST(Framer, RefusesAdditionalHeadersAboveTheLimit) {
   EXPECT_EQ(feed(framer, header), Event::kAhsTooLong);
 }
 
-TEST(Framer, KeepsReceiveBuffersAliveThroughItsSlices) {
+TEST(Framer, RetainsReceiveBuffersThroughItsSlices) {
   BufferPool pool(size_t{1} << 20);
   auto bytes = make(1, 64, 0, {});
   Framer framer;
@@ -228,7 +228,7 @@ TEST(Framer, KeepsReceiveBuffersAliveThroughItsSlices) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(Framer, HandsLargePiecesAndTheLastOnWhereTheyAre) {
+TEST(Framer, DeliversLargePiecesAndTheLastOneWithoutCopying) {
   BufferPool pool(size_t{1} << 20);
   Framer framer;
   const std::vector<uint32_t> sizes = {limits::kPackedPiece, 50000, limits::kPackedPiece, 100};
@@ -250,7 +250,7 @@ TEST(Framer, HandsLargePiecesAndTheLastOnWhereTheyAre) {
   for (size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(framer.pdu().data[i].data, places[i]) << i;
 }
 
-TEST(Framer, LeavesSmallPiecesOfOneBufferWhereTheyAre) {
+TEST(Framer, DoesNotCopySmallPiecesOfOneBuffer) {
   BufferPool pool(size_t{1} << 20);
   Framer framer;
   const auto bytes = make(1, limits::kMaxLoginSegment, 0, {});
@@ -266,7 +266,7 @@ TEST(Framer, LeavesSmallPiecesOfOneBufferWhereTheyAre) {
   EXPECT_EQ(framer.pdu().data[0].data, buffer.data() + kBhsSize);
 }
 
-TEST(Framer, PacksSmallPiecesBetweenLargeOnesInTheirOrder) {
+TEST(Framer, PreservesTheOrderOfSmallAndLargePieces) {
   BufferPool pool(size_t{64} << 20);
   Framer framer;
   framer.set_max_segment(limits::kMaxSegment);
@@ -288,7 +288,7 @@ TEST(Framer, PacksSmallPiecesBetweenLargeOnesInTheirOrder) {
 }
 
 // What lies behind a piece in its buffer may be another connection's.
-TEST(Framer, WritesNothingIntoReceiveBuffersWhetherThePoolIsSpentOrNot) {
+TEST(Framer, DoesNotWriteIntoReceiveBuffersEvenIfThePoolIsExhausted) {
   const std::vector<uint32_t> sizes = {100,  4000, 5000, 100, 100, 4000, 4000,
                                        4000, 4000, 4000, 100, 100, 100};
   const uint32_t total = std::accumulate(sizes.begin(), sizes.end(), 0u);

@@ -22,13 +22,13 @@ TEST(ReadCapacity, TenByteFormSaturates) {
   EXPECT_EQ(ten({.blocks = 0x2'0000'0000, .block_size = 4096}), hex("ffffffff 00001000"));
 }
 
-TEST(ReadCapacity, SixteenByteFormTellsBlockSizesAndAlignment) {
+TEST(ReadCapacity, SixteenByteFormReportsBlockSizesAndAlignment) {
   EXPECT_EQ(sixteen({.blocks = 0x1'0000'0001}), hex("0000000100000000 00000200 00 03 00 00 00*16"));
   EXPECT_EQ(sixteen({.blocks = 2, .block_size = 4096, .lowest_aligned_lba = 0x3fff}),
             hex("0000000000000001 00001000 00 00 3f ff 00*16"));
 }
 
-TEST(ReadCapacity, ProvisioningIsReportedTruthfully) {
+TEST(ReadCapacity, ProvisioningBitsAreSetOnlyForThinUnits) {
   EXPECT_EQ(sixteen({.blocks = 1}, {.thin = true})[14], 0x80);
   EXPECT_EQ(sixteen({.blocks = 1}, {.thin = true, .reads_zeros = true})[14], 0xc0);
   EXPECT_EQ(sixteen({.blocks = 1}, {.thin = false, .reads_zeros = true})[14], 0x00);

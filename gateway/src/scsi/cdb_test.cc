@@ -24,7 +24,7 @@ uint32_t allocation(std::string_view text) {
   return info == nullptr ? 0 : allocation_length(*info, bytes);
 }
 
-TEST(BlockRange, SixByteCdbsHave21BitsAnd0Means256) {
+TEST(BlockRange, SixByteCdbsHave21LbaBitsAndALengthOfZeroMeans256) {
   const BlockRange r = range("08 1f ff ff 00 00");
   EXPECT_EQ(r.lba, 0x1fffff);
   EXPECT_EQ(r.blocks, 256);
@@ -53,11 +53,11 @@ TEST(BlockRange, TenTwelveAndSixteenByteCdbsDifferOnlyInLayout) {
   EXPECT_EQ(sixteen.blocks_at, 10);
 }
 
-TEST(BlockRange, ZeroBlocksStayZeroBeyondSixByteCdbs) {
+TEST(BlockRange, ALengthOfZeroMeansZeroBlocksInTenByteCdbs) {
   EXPECT_EQ(range("28 00 00 00 00 00 00 00 00 00").blocks, 0);
 }
 
-TEST(BlockRange, CompareAndWriteCountsInOneByte) {
+TEST(BlockRange, CompareAndWriteHasAOneByteBlockCount) {
   const BlockRange r = range("89 08 00 00 00 00 00 00 00 09 00 00 00 ff 00 00");
   EXPECT_EQ(r.lba, 9);
   EXPECT_EQ(r.blocks, 255);
@@ -65,19 +65,19 @@ TEST(BlockRange, CompareAndWriteCountsInOneByte) {
   EXPECT_TRUE(r.fua);
 }
 
-TEST(BlockRange, WriteAtomicCountsInTwoBytes) {
+TEST(BlockRange, WriteAtomicHasATwoByteBlockCount) {
   const BlockRange r = range("9c 00 00 00 00 00 00 00 00 09 00 00 01 02 00 00");
   EXPECT_EQ(r.blocks, 0x0102);
   EXPECT_EQ(r.blocks_at, 12);
 }
 
-TEST(BlockRange, GetLbaStatusHasAStartOnly) {
+TEST(BlockRange, GetLbaStatusHasAStartingLbaOnly) {
   const BlockRange r = range("9e 12 00 00 00 00 00 00 00 09 00 00 02 00 00 00");
   EXPECT_EQ(r.lba, 9);
   EXPECT_EQ(r.blocks, 0);
 }
 
-TEST(BlockRange, ByteOneMeansWhatTheCommandSays) {
+TEST(BlockRange, ByteOneIsDecodedPerCommand) {
   EXPECT_EQ(range("2f 16 00 00 00 00 00 00 01 00").bytchk, 3);
   EXPECT_TRUE(range("2f 10 00 00 00 00 00 00 01 00").dpo);
   EXPECT_EQ(range("ae 02 00 00 00 00 00 00 00 01 00 00").bytchk, 1);
@@ -89,7 +89,7 @@ TEST(BlockRange, ByteOneMeansWhatTheCommandSays) {
   EXPECT_TRUE(range("90 02 00 00 00 00 00 00 00 00 00 00 00 00 00 00").immed);
 }
 
-TEST(AllocationLength, IsFoundWhereEachCommandHasIt) {
+TEST(AllocationLength, IsDecodedFromTheFieldOfEachCommand) {
   EXPECT_EQ(allocation("12 00 00 12 34"), 0x1234);
   EXPECT_EQ(allocation("03 00 00 00 fc"), 0xfc);
   EXPECT_EQ(allocation("1a 00 3f 00 ff"), 0xff);

@@ -70,7 +70,7 @@ TEST(CommandTable, CdbLengthFollowsTheOpcodeGroup) {
   }
 }
 
-TEST(CommandTable, EverySingleUnusedBitIsRefusedWithItsPlace) {
+TEST(CommandTable, EveryUnusedBitIsRefusedWithItsFieldPointer) {
   for (const CommandInfo& info : command_table()) {
     for (size_t byte = 1; byte < info.cdb_length; ++byte) {
       for (int bit = 0; bit < 8; ++bit) {
@@ -92,7 +92,7 @@ TEST(CommandTable, EverySingleUnusedBitIsRefusedWithItsPlace) {
   }
 }
 
-TEST(CommandTable, BytesBehindAShortCdbAreNotLookedAt) {
+TEST(CommandTable, BytesBeyondAShortCdbAreIgnored) {
   std::vector<uint8_t> c(16, 0xff);
   std::fill_n(c.begin(), 6, uint8_t{0});
   EXPECT_EQ(answer(c), "ok");
@@ -108,7 +108,7 @@ TEST(CommandTable, UnknownOpcodesAreInvalid) {
   }
 }
 
-TEST(CommandTable, UnknownServiceActionsPointAtTheServiceAction) {
+TEST(CommandTable, UnknownServiceActionsAreRefusedWithTheirFieldPointer) {
   EXPECT_EQ(answer(cdb("5e 04")), "05/24/00 cdb 1.4");
   EXPECT_EQ(answer(cdb("9e 11")), "05/24/00 cdb 1.4");
   EXPECT_EQ(answer(cdb("83 1f")), "05/24/00 cdb 1.4");
@@ -120,7 +120,7 @@ TEST(CommandTable, ShortCdbsAreRefusedAtTheirEnd) {
   EXPECT_EQ(answer(hex("a3")), "05/24/00 cdb 1.4");
 }
 
-TEST(CommandTable, HostHabitsAreAnsweredAsTheyExpect) {
+TEST(CommandTable, CommonCdbVariantsOfHostsAreAcceptedOrRefusedAsExpected) {
   EXPECT_EQ(answer(cdb("28 20 00 00 00 00 00 00 01")), "05/24/00 cdb 1.5");  // RDPROTECT
   EXPECT_EQ(answer(cdb("28 e0 00 00 00 00 00 00 01")), "05/24/00 cdb 1.7");
   EXPECT_EQ(answer(cdb("28 18 00 00 00 00 1f 00 01")), "ok");                // DPO, FUA, group
@@ -135,7 +135,7 @@ TEST(CommandTable, HostHabitsAreAnsweredAsTheyExpect) {
   EXPECT_EQ(answer(cdb("9c 00 00 00 00 00 00 00 00 00 00 08 00 08")), "05/24/00 cdb 11.3");
 }
 
-TEST(CommandTable, WhatAUnitLacksIsNeitherFoundNorHalfFound) {
+TEST(CommandTable, CommandsAndBitsThatAUnitDoesNotSupportAreRefused) {
   Support none{.unmap = false,
                .write_atomic = false,
                .third_party_copy = false,
@@ -192,7 +192,7 @@ TEST(CommandFlags, FollowTheReservationTables) {
   }
 }
 
-TEST(CommandFlags, ReserveSixLetsOnlyIdentificationThrough) {
+TEST(CommandFlags, Reserve6AllowsOnlyIdentificationRequestSenseAndRelease6) {
   for (const char* text : {"12", "a0", "03", "17"}) {
     EXPECT_TRUE(flags(text) & kAllowedUnderReserve6) << text;
   }

@@ -42,13 +42,13 @@ Sense refusal(std::string_view cdb, const InquiryUnit& u) {
   return size ? Sense{} : size.sense();
 }
 
-TEST(Inquiry, StandardDataIsThatOfAnSpcBlockDevice) {
+TEST(Inquiry, StandardDataDescribesAnSpcBlockDevice) {
   EXPECT_EQ(inquiry("12 00 00 00 60 00", unit()),
             hex("00 00 06 12 5b 18 10 02") + ascii("SLUICE  VOLUME          0001") +
                 hex("00*22  00a0 0960 0460 05c0 04c0 0600 00*4  00*22"));
 }
 
-TEST(Inquiry, AbsentUnitsSaySoInTheFirstByteAndClaimNothing) {
+TEST(Inquiry, AbsentUnitsReportPeripheralQualifier3AndNoCapabilities) {
   InquiryUnit u;
   u.peripheral = Peripheral::kAbsent;
   const auto data = inquiry("12 00 00 00 60 00", u);
@@ -74,7 +74,7 @@ TEST(Inquiry, PageCodeWithoutEvpdIsRefused) {
   EXPECT_EQ(s.pointer, 2);
 }
 
-TEST(Inquiry, ListedPagesAreExactlyThoseThatExist) {
+TEST(Inquiry, ThePageListContainsExactlyTheSupportedPages) {
   for (const bool copies : {true, false}) {
     InquiryUnit u = unit();
     u.support.third_party_copy = u.support.tokens = copies;
@@ -91,7 +91,7 @@ TEST(Inquiry, ListedPagesAreExactlyThoseThatExist) {
   }
 }
 
-TEST(Inquiry, EveryPagesLengthFieldIsItsLength) {
+TEST(Inquiry, TheLengthFieldOfEveryPageMatchesItsLength) {
   const InquiryUnit u = unit();
   for (const uint8_t code : {0x00, 0x80, 0x83, 0x86, 0x8f, 0xb0, 0xb1, 0xb2}) {
     const auto data = page(code, u);
@@ -100,7 +100,7 @@ TEST(Inquiry, EveryPagesLengthFieldIsItsLength) {
   }
 }
 
-TEST(Inquiry, SerialNumberPage) {
+TEST(Inquiry, TheSerialNumberPageContainsTheSerialNumber) {
   EXPECT_EQ(page(0x80, unit()), hex("00 80 00 04") + ascii("SN01"));
 }
 
@@ -125,14 +125,14 @@ TEST(Inquiry, LongestTargetNameStillFitsItsDesignator) {
   EXPECT_EQ(at, data.size());
 }
 
-TEST(Inquiry, ExtendedPageClaimsTaskAttributesAndTheCacheOnlyIfThereIsOne) {
+TEST(Inquiry, ExtendedPageReportsTaskAttributesAndAVolatileCacheOnlyIfPresent) {
   InquiryUnit u = unit();
   EXPECT_EQ(page(0x86, u), hex("00 86 00 3c 00 07 00 00*6 28 00*50"));
   u.volatile_cache = true;
   EXPECT_EQ(page(0x86, u)[6], 0x01);
 }
 
-TEST(Inquiry, BlockLimitsPage) {
+TEST(Inquiry, TheBlockLimitsPageEncodesEveryLimit) {
   InquiryUnit u = unit();
   u.limits = {.write_same_non_zero = true,
               .max_compare_and_write = 0xff,
@@ -154,14 +154,14 @@ TEST(Inquiry, BlockLimitsPage) {
                                "00000008 00000000 00000000"));
 }
 
-TEST(Inquiry, CharacteristicsPage) {
+TEST(Inquiry, TheCharacteristicsPageReportsTheRotationRate) {
   InquiryUnit u = unit();
   EXPECT_EQ(page(0xb1, u), hex("00 b1 00 3c 00 01 00*58"));
   u.characteristics.rotational = true;
   EXPECT_EQ(page(0xb1, u), hex("00 b1 00 3c 00 00 00*58"));
 }
 
-TEST(Inquiry, ProvisioningPage) {
+TEST(Inquiry, TheProvisioningPageReportsUnmapSupportAndThreshold) {
   InquiryUnit u = unit();
   EXPECT_EQ(page(0xb2, u), hex("00 b2 00 04 00 00 00 00"));
   u.provisioning = {.thin = true,
@@ -195,7 +195,7 @@ TEST(Inquiry, ThirdPartyCopyPageListsCommandsLimitsAndTokens) {
                       features + types + general);
 }
 
-TEST(Inquiry, ThirdPartyCopyPageWithoutTokensSpeaksOfNone) {
+TEST(Inquiry, ThirdPartyCopyPageOmitsTokensIfUnsupported) {
   InquiryUnit u = unit();
   u.support.tokens = false;
   const auto data = page(0x8f, u);
@@ -204,7 +204,7 @@ TEST(Inquiry, ThirdPartyCopyPageWithoutTokensSpeaksOfNone) {
             hex("09 83 01 00 84 04 00 01 03 04"));
 }
 
-TEST(Identity, NaaSixTakesTheOui) {
+TEST(Identity, NaaType6ContainsTheOui) {
   Identity id = unit().identity;
   id.oui = 0xabcdef;
   const Naa naa = naa_of(id);
@@ -222,7 +222,7 @@ TEST(Identity, NaaDependsOnEveryRandomBitOfTheUuid) {
   }
 }
 
-TEST(Identity, DesignatesItsOwnUnitDesignatorsAndNothingElse) {
+TEST(Identity, MatchesOnlyTheDesignatorsOfItsOwnUnit) {
   const InquiryUnit u = unit();
   const auto data = page(0x83, u);
   size_t own = 0;

@@ -30,7 +30,7 @@ std::string refused(std::string_view cdb, const LogUnit& unit) {
   return refusal_of(build_log_sense(hex(cdb), unit, out));
 }
 
-TEST(LogSense, ListsOnlyPagesThatExist) {
+TEST(LogSense, ListsOnlySupportedPages) {
   EXPECT_EQ(log("4d 00 40 00 00 00 00 00 ff 00", {}), hex("80 00 00 01 00"));
   EXPECT_EQ(log("4d 00 40 00 00 00 00 00 ff 00", thin()), hex("80 00 00 02 00 0c"));
   EXPECT_EQ(log("4d 00 40 ff 00 00 00 00 ff 00", {}), hex("c0 ff 00 04 00 00 00 ff"));
@@ -43,7 +43,7 @@ TEST(LogSense, ProvisioningCountsThresholdSets) {
                 "             00 02 03 08 00 00 00 03 01 00 00 00"));
 }
 
-TEST(LogSense, ProvisioningLeavesOutWhatIsUnknownAndSaturates) {
+TEST(LogSense, ProvisioningOmitsUnknownCountsAndSaturates) {
   LogUnit unit = thin();
   unit.available_bytes = UINT64_MAX;
   unit.used_bytes = UINT64_MAX - 1;
@@ -52,7 +52,7 @@ TEST(LogSense, ProvisioningLeavesOutWhatIsUnknownAndSaturates) {
             hex("8c 00 00 0c  00 02 03 08 ff ff ff ff 01 00 00 00"));
 }
 
-TEST(LogSense, ParameterPointerStartsLater) {
+TEST(LogSense, AParameterPointerSkipsEarlierParameters) {
   EXPECT_EQ(log("4d 00 4c 00 00 00 02 00 ff 00", thin()),
             hex("8c 00 00 0c  00 02 03 08 00 00 00 03 01 00 00 00"));
 }

@@ -35,7 +35,7 @@ const auto kControlExtension = hex("4a 01 00 1c 01 00*27");
 const auto kPower = hex("1a 26 00*38");
 const auto kExceptions = hex("1c 0a 08 00*9");
 
-TEST(ModeSense, AllPagesComeInOrderBehindHeaderAndDescriptor) {
+TEST(ModeSense, AllPagesFollowTheHeaderAndDescriptorInOrder) {
   EXPECT_EQ(sensed("1a 00 3f 00 ff 00", unit()), hex("6b 00 10 08  00 00 10 00 00 00 02 00") +
                                                      kErrorRecovery + kCaching + kControl + kPower +
                                                      kExceptions);
@@ -80,7 +80,7 @@ TEST(ModeSense, SavedValuesAreNotSupported) {
   EXPECT_EQ(s.ascq, 0x00);
 }
 
-TEST(ModeSense, UnknownPagesAndSubpagesPointAtTheirField) {
+TEST(ModeSense, UnknownPagesAndSubpagesAreRefusedWithTheirFieldPointer) {
   EXPECT_EQ(sense_refusal("1a 00 05 00 ff 00").pointer, 2);
   EXPECT_EQ(sense_refusal("1a 00 08 01 ff 00").pointer, 3);
   EXPECT_EQ(sense_refusal("1a 00 3f 01 ff 00").pointer, 3);
@@ -119,7 +119,7 @@ TEST(ModeSelect, ChangesExactlyTheChangeableBits) {
   EXPECT_EQ(selected(hex("00*4 08 12 00*18 0a 0a 20 10 00 40 00 00 ff ff 00 00"), u), ModeState{});
 }
 
-TEST(ModeSelect, TakesBackWhatModeSenseGave) {
+TEST(ModeSelect, AcceptsTheDataReturnedByModeSense) {
   ModeUnit u = unit();
   u.current = {.wce = true, .d_sense = false, .swp = true};
   auto list = sensed("5a 10 3f ff 00 00 00 01 00 00", u);
@@ -146,7 +146,7 @@ TEST(ModeSelect, AnEmptyListChangesNothing) {
   EXPECT_EQ(*state, u.current);
 }
 
-TEST(ModeSelect, RefusesWhatIsNotChangeableAtItsBit) {
+TEST(ModeSelect, RefusesUnchangeableBitsWithTheirFieldPointer) {
   EXPECT_EQ(refused(hex("00*4 08 12 05 00*17")), "26/00 6.0");                       // RCD
   EXPECT_EQ(refused(hex("00*4 0a 0a 00 10 00 40 00 00 ff ff 00 00")), "26/00 6.5");  // TST
   EXPECT_EQ(refused(hex("00*4 1c 0a 00*10")), "26/00 6.3");                          // DEXCPT

@@ -29,11 +29,11 @@ const auto kDescriptors =
     hex("80 8b 00 01 00 00 00 02  00 00 00 01 00 00 00 02"
         "0f 8b 01 02 00 02 00 01  00 00 01 03");
 
-TEST(ReportPortGroups, LengthOnlyHeader) {
+TEST(ReportPortGroups, TheLengthOnlyFormatPrecedesTheDescriptorsWithTheirLength) {
   EXPECT_EQ(report("a3 0a 00 00 00 00 00 00 ff ff"), hex("0000001c") + kDescriptors);
 }
 
-TEST(ReportPortGroups, ExtendedHeaderTellsTheTransitionTime) {
+TEST(ReportPortGroups, TheExtendedHeaderReportsTheTransitionTime) {
   EXPECT_EQ(report("a3 2a 00 00 00 00 00 00 ff ff"), hex("00000020 10 1e 00 00") + kDescriptors);
 }
 

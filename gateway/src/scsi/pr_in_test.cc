@@ -7,7 +7,7 @@
 namespace sluice::scsi {
 namespace {
 
-TEST(PrIn, ReadKeys) {
+TEST(PrIn, ReadKeysReportsGenerationAndKeys) {
   const uint64_t keys[] = {0x0102030405060708, 1};
   EXPECT_EQ(built([&](MutableBytes out) { return build_pr_read_keys(7, keys, out); }),
             hex("00000007 00000010 0102030405060708 0000000000000001"));
@@ -15,7 +15,7 @@ TEST(PrIn, ReadKeys) {
             hex("00000007 00000000"));
 }
 
-TEST(PrIn, ReadReservation) {
+TEST(PrIn, ReadReservationReportsHolderKeyAndType) {
   const auto run = [](PrType type) {
     return built([&](MutableBytes out) { return build_pr_read_reservation(9, type, 0xabc, out); });
   };
@@ -27,7 +27,7 @@ TEST(PrIn, ReadReservation) {
             hex("00000009 00000010 0000000000000000 00000000 00 07 0000"));
 }
 
-TEST(PrIn, ReportCapabilities) {
+TEST(PrIn, ReportCapabilitiesReportsPersistenceAndCompatibleReserve) {
   const auto run = [](const PrCapabilities& c) {
     return built([&](MutableBytes out) { return build_pr_report_capabilities(c, out); });
   };
@@ -36,7 +36,7 @@ TEST(PrIn, ReportCapabilities) {
             hex("0008 1d 91 ea 01 0000"));
 }
 
-TEST(PrIn, ReadFullStatus) {
+TEST(PrIn, ReadFullStatusDescribesEveryRegistration) {
   const PrRegistration registrations[] = {
       {.key = 0x11,
        .initiator_name = "iqn.x:host",

@@ -28,7 +28,7 @@ std::vector<uint8_t> basic(uint8_t flags) {
 const auto kDevice = hex("05 00 00 14") + ascii("iqn.2026-11.x:host") + hex("00*2");
 const auto kPort = hex("45 00 00 20") + ascii("iqn.x:host,i,0x00023d000001") + hex("00*5");
 
-TEST(PrOut, BasicListGivesKeysAndRegistrationFlags) {
+TEST(PrOut, TheBasicListContainsKeysAndRegistrationFlags) {
   const auto request = parse(PrOutAction::kRegister, 0, basic(0x05));
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->key, 0x0102030405060708u);
@@ -37,14 +37,14 @@ TEST(PrOut, BasicListGivesKeysAndRegistrationFlags) {
   EXPECT_FALSE(request->spec_i_pt);
 }
 
-TEST(PrOut, RegistrationFlagsMeanNothingElsewhere) {
+TEST(PrOut, RegistrationFlagsAreIgnoredByReserve) {
   const auto request = parse(PrOutAction::kReserve, 0x05, basic(0x05));
   ASSERT_TRUE(request.ok());
   EXPECT_FALSE(request->all_target_ports || request->aptpl);
   EXPECT_EQ(request->type, PrType::kWriteExclusiveRegistrantsOnly);
 }
 
-TEST(PrOut, TypesAndScopesAreCheckedWhereTheyCount) {
+TEST(PrOut, TypesAndScopesAreCheckedOnlyWhereTheyApply) {
   for (int type = 0; type < 16; ++type) {
     const bool valid = type == 1 || type == 3 || (type >= 5 && type <= 8);
     const auto code = static_cast<uint8_t>(type);
@@ -60,7 +60,7 @@ TEST(PrOut, TypesAndScopesAreCheckedWhereTheyCount) {
   EXPECT_EQ(refusal_of(parse(PrOutAction::kReserve, 0x15, basic(0))), "24/00 cdb 2.7");
 }
 
-TEST(PrOut, ListLengthIs24UnlessThereAreTransportIds) {
+TEST(PrOut, ListLengthIs24WithoutTransportIds) {
   auto longer = basic(0);
   longer.push_back(0);
   EXPECT_EQ(refusal_of(parse(PrOutAction::kRegister, 0, longer)), "1a/00");
@@ -71,7 +71,7 @@ TEST(PrOut, ListLengthIs24UnlessThereAreTransportIds) {
   EXPECT_EQ(refusal_of(parse(PrOutAction::kClear, 0, {})), "1a/00");
 }
 
-TEST(PrOut, SpecIPtBringsTransportIds) {
+TEST(PrOut, SpecIPtAddsTransportIds) {
   const auto list = basic(0x08) + hex("0000003c") + kDevice + kPort;
   const auto request = parse(PrOutAction::kRegister, 0, list);
   ASSERT_TRUE(request.ok()) << refusal_of(request);
@@ -87,7 +87,7 @@ TEST(PrOut, SpecIPtBringsTransportIds) {
   EXPECT_FALSE(request->transport_ids.next(&at, &id));
 }
 
-TEST(PrOut, SpecIPtIsForRegisterOnly) {
+TEST(PrOut, SpecIPtIsAcceptedForRegisterOnly) {
   const auto list = basic(0x08) + hex("00000000");
   EXPECT_EQ(refusal_of(parse(PrOutAction::kRegister, 0, list)), "ok");
   EXPECT_EQ(refusal_of(parse(PrOutAction::kRegisterAndIgnoreExistingKey, 0, list)), "26/00 20.3");
@@ -120,7 +120,7 @@ TEST(PrOut, RegisterAndMoveHasItsOwnList) {
   EXPECT_EQ(refusal_of(parse(PrOutAction::kRegisterAndMove, 0, list)), "1a/00");
 }
 
-TEST(PrOut, RegisterAndMoveNamesExactlyOnePort) {
+TEST(PrOut, RegisterAndMoveAcceptsExactlyOnePort) {
   const auto list = hex("0102030405060708 1112131415161718 00 00 00 01 0000003c") + kPort + kDevice;
   EXPECT_EQ(refusal_of(parse(PrOutAction::kRegisterAndMove, 0, list)), "26/00 20.7");
 }
@@ -130,7 +130,7 @@ std::string id_refusal(const std::vector<uint8_t>& id) {
   return refusal_of(parse_transport_id(id, 100, &used));
 }
 
-TEST(TransportId, RefusesWhatIsNoIscsiPortAtItsByte) {
+TEST(TransportId, RefusesAnInvalidIscsiPortWithItsFieldPointer) {
   EXPECT_EQ(id_refusal(hex("00 00 00 14 00*20")), "26/00 100.3");  // Fibre Channel
   EXPECT_EQ(id_refusal(hex("85 00 00 14 00*20")), "26/00 100.7");  // format 10b
   EXPECT_EQ(id_refusal(hex("05 00 00 10") + ascii("iqn.x:1") + hex("00*9")), "26/00 102.7");
@@ -144,7 +144,7 @@ TEST(TransportId, RefusesWhatIsNoIscsiPortAtItsByte) {
   EXPECT_EQ(id_refusal(hex("45 00")), "26/00 100");
 }
 
-TEST(TransportId, WhatIsWrittenIsReadBack) {
+TEST(TransportId, IsParsedAsItWasWritten) {
   for (const size_t length : {1, 4, 20, 63, 223}) {
     const std::string name(length, 'a');
     const std::array<uint8_t, 6> isid{0x80, 0x12, 0x34, 0x00, 0xff, 0x01};

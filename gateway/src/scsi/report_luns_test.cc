@@ -22,7 +22,7 @@ std::vector<uint8_t> report(uint8_t select) {
 const auto kUnits = hex("00 00 00*6  00 ff 00*6  41 00 00*6  7f ff 00*6");
 const auto kWellKnown = hex("c1 01 00*6");
 
-TEST(ReportLuns, SelectsWhatIsAskedFor) {
+TEST(ReportLuns, SelectReportDeterminesTheListedLuns) {
   EXPECT_EQ(report(0x00), hex("00000020 00*4") + kUnits);
   EXPECT_EQ(report(0x01), hex("00000008 00*4") + kWellKnown);
   EXPECT_EQ(report(0x02), hex("00000028 00*4") + kUnits + kWellKnown);
@@ -39,7 +39,7 @@ TEST(ReportLuns, RefusesOtherSelectionsAndTooShortAnAllocation) {
             "24/00 cdb 6.7");
 }
 
-TEST(LunField, NumbersGoThereAndBack) {
+TEST(LunField, NumbersAreDecodedAsTheyWereEncoded) {
   for (uint64_t number = 0; number <= kMaxLunNumber; ++number) {
     uint64_t back = ~uint64_t{0};
     ASSERT_TRUE(lun_number(lun_field(number), &back));
@@ -53,7 +53,7 @@ TEST(LunField, BothAddressingMethodsNameTheSameLowNumber) {
   EXPECT_EQ(number, 5);
 }
 
-TEST(LunField, OtherFormatsAreNoLunNumbers) {
+TEST(LunField, OtherFormatsAreRefused) {
   uint64_t number = 0;
   EXPECT_FALSE(lun_number(kReportLunsWellKnownLun, &number));
   EXPECT_FALSE(lun_number(0x0100'0000'0000'0000, &number));  // bus 1

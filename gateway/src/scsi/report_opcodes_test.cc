@@ -30,7 +30,7 @@ size_t supported_count(const Support& support) {
   return count;
 }
 
-TEST(ReportOpcodes, AllListsTheTableWithServiceActions) {
+TEST(ReportOpcodes, TheFullListContainsTheTableWithServiceActions) {
   const auto data = report(kAll);
   EXPECT_EQ(load_be32(data.data()) + 4u, data.size());
   EXPECT_EQ(data.size(), 4 + 8 * supported_count({}));
@@ -40,7 +40,7 @@ TEST(ReportOpcodes, AllListsTheTableWithServiceActions) {
   EXPECT_NE(std::search(data.begin(), data.end(), xcopy.begin(), xcopy.end()), data.end());
 }
 
-TEST(ReportOpcodes, TimeoutDescriptorsComeWithEveryCommandAndFit) {
+TEST(ReportOpcodes, EveryCommandHasATimeoutDescriptorAndTheListFits) {
   const auto data = report(kAllWithTimeouts);
   EXPECT_EQ(data.size(), 4 + 20 * supported_count({}));
   EXPECT_LE(data.size(), kMaxReportOpcodes);
@@ -64,7 +64,7 @@ TEST(ReportOpcodes, UnsupportedCommandsAreNotListed) {
   EXPECT_EQ(report("a3 0c 01 9c 00 00 00 00 ff ff"), hex("00 01 00 00"));
 }
 
-TEST(ReportOpcodes, OneCommandShowsItsUsage) {
+TEST(ReportOpcodes, AQueryOfOneCommandReturnsItsUsage) {
   EXPECT_EQ(report("a3 0c 01 28 00 00 00 00 ff ff"),
             hex("00 03 00 0a  28 18 ff ff ff ff 3f ff ff 00"));
   EXPECT_EQ(report("a3 0c 81 00 00 00 00 00 ff ff"),
@@ -73,7 +73,7 @@ TEST(ReportOpcodes, OneCommandShowsItsUsage) {
             hex("00 03 00 10  9e 10 00*8 ff ff ff ff 00 00"));
 }
 
-TEST(ReportOpcodes, UsageShowsOnlyWhatTheUnitCanDo) {
+TEST(ReportOpcodes, UsageShowsOnlySupportedBits) {
   Support plain{.write_same_unmap = false};
   EXPECT_EQ(report("a3 0c 01 93 00 00 00 00 ff ff", plain)[5], 0x01);
   EXPECT_EQ(report("a3 0c 01 93 00 00 00 00 ff ff")[5], 0x09);
@@ -111,7 +111,7 @@ TEST(ReportOpcodes, UnknownCommandsAreReportedAsNotSupported) {
   EXPECT_EQ(refused("a3 0c 04 28 00 00 00 00 ff ff"), "24/00 cdb 2.2");
 }
 
-TEST(ReportTaskManagement, SaysWhichFunctionsThereAre) {
+TEST(ReportTaskManagement, ReportsTheSupportedFunctions) {
   const TaskManagementSupport all;
   const auto run = [&](std::string_view cdb, const TaskManagementSupport& s) {
     return built([&](MutableBytes out) { return build_report_task_management(hex(cdb), s, out); });

@@ -36,7 +36,7 @@ TEST(Sense, FixedFormatSetsValidForInformationOf32Bits) {
             hex("f0 00 05 ff ff ff ff 0a 00*4 21 00 00 00 00 00"));
 }
 
-TEST(Sense, FixedFormatLeavesInformationOutThatNeedsMoreThan32Bits) {
+TEST(Sense, FixedFormatOmitsInformationOfMoreThan32Bits) {
   EXPECT_EQ(encoded(Sense::lba_out_of_range(0x1'0000'0000), false),
             hex("70 00 05 00*4 0a 00*4 21 00 00 00 00 00"));
 }
@@ -54,7 +54,7 @@ TEST(Sense, CommandSpecificInformationIsInBothFormats) {
   EXPECT_EQ(encoded(s, true), hex("72 0a 08 04 00*3 0c  01 0a 00 00 00*7 07"));
 }
 
-TEST(Sense, ProgressHasNeitherPointerBits) {
+TEST(Sense, ProgressSetsNoFieldPointerBits) {
   Sense s = Sense::make(SenseKey::kNotReady, 0x04, 0x04);
   s.specific = Sense::Specific::kProgress;
   s.in_cdb = s.bit_valid = true;
@@ -69,7 +69,7 @@ TEST(Sense, SegmentPointerSetsSd) {
   EXPECT_EQ(encoded(s, false), hex("70 00 0a 00*4 0a 00*4 26 00 00 a0 00 0a"));
 }
 
-TEST(Sense, EverythingAtOnceFitsAndIsInOrder) {
+TEST(Sense, AllDescriptorsTogetherFitAndAreInOrder) {
   Sense s = Sense::lba_out_of_range(1);
   s.has_command_specific = true;
   s.command_specific = 2;
@@ -79,7 +79,7 @@ TEST(Sense, EverythingAtOnceFitsAndIsInOrder) {
                                   "02 06 00 00 80 00 03 00"));
 }
 
-TEST(RequestSense, DescChoosesTheFormat) {
+TEST(RequestSense, TheDescBitSelectsTheFormat) {
   const Sense none;
   EXPECT_EQ(built([&](MutableBytes out) {
               return build_request_sense(hex("03 00 00 00 ff 00"), none, out);

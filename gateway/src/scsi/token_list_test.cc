@@ -43,7 +43,7 @@ Outcome<WriteUsingToken> parse_write(const std::vector<uint8_t>& data) {
   return parse_write_using_token(cdb(0x11, data.size()), kBounds, data);
 }
 
-TEST(PopulateTokenList, GivesRangesAndOptions) {
+TEST(PopulateTokenList, IsParsedIntoRangesAndOptions) {
   auto data = populate(kRange + kSecondRange);
   data[2] = 0x03;
   data[7] = 60;
@@ -59,7 +59,7 @@ TEST(PopulateTokenList, GivesRangesAndOptions) {
   EXPECT_EQ(request->ranges.total_blocks(), 0x30u);
 }
 
-TEST(PopulateTokenList, AnEmptyListIsNothingToDo) {
+TEST(PopulateTokenList, AnEmptyListContainsNoRanges) {
   const auto request = parse({});
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->ranges.size(), 0u);
@@ -101,7 +101,7 @@ TEST(PopulateTokenList, TypeAndTimerAreChecked) {
   EXPECT_EQ(refusal_of(parse(data)), "26/00 8.7");
 }
 
-TEST(WriteUsingTokenList, GivesTokenOffsetAndRanges) {
+TEST(WriteUsingTokenList, IsParsedIntoTokenOffsetAndRanges) {
   const auto data = write_list(kRange);
   const auto request = parse_write(data);
   ASSERT_TRUE(request.ok()) << refusal_of(request);
@@ -125,11 +125,11 @@ TEST(WriteUsingTokenList, LengthsAreChecked) {
   EXPECT_EQ(refusal_of(parse_write(data)), "26/00 552.7");
 }
 
-TEST(TokenListId, IsElsewhereInTheReceivingCommand) {
+TEST(TokenListId, IsReadFromBytes2To5OfReceiveRodTokenInformation) {
   EXPECT_EQ(token_list_id(hex("84 07 12345678 00*4 00*4 00 00")), 0x12345678u);
 }
 
-TEST(RodToken, HasTheStandardsHeaderAndIsReadBack) {
+TEST(RodToken, HasTheStandardHeaderAndIsParsedAsItWasBuilt) {
   RodToken token;
   token.rod_type = kRodTypeAccessUponReference;
   token.copy_manager_id = 0x1122334455667788;
@@ -149,7 +149,7 @@ TEST(RodToken, HasTheStandardsHeaderAndIsReadBack) {
   EXPECT_EQ(back.unit_uuid, token.unit_uuid);
 }
 
-TEST(RodToken, TheZeroTokenIsKnownByItsType) {
+TEST(RodToken, TheZeroTokenIsIdentifiedByItsType) {
   const auto bytes = hex("ffff0001 0000 01f8 00*504");
   RodToken token;
   ASSERT_TRUE(parse_rod_token(bytes, &token));
@@ -184,7 +184,7 @@ TEST(RodTokenInformation, CarriesTheSenseDataOfAFailure) {
           " 70 00 05 00*4 0a 00*4 23 07 00*4 00*2 00000000"));
 }
 
-TEST(RodTokenInformation, TellsWhenToAskAgain) {
+TEST(RodTokenInformation, ReportsTheDelayBeforeTheNextStatusRequest) {
   const TokenOperation operation{.state = TokenOperationState::kInProgressBackground,
                                  .update_delay_ms = 250};
   const auto data =

@@ -117,7 +117,7 @@ void add_reservations_and_copies(std::map<std::string, Builder>& all) {
   };
 }
 
-TEST(Truncation, EveryAnswerIsCutToItsRoomAndNeverOverruns) {
+TEST(Truncation, EveryResponseIsTruncatedToItsBufferWithoutOverrun) {
   std::map<std::string, Builder> all;
   add_inquiry(all);
   add_reports(all);
@@ -188,7 +188,7 @@ void parse(const CommandInfo& info, ByteView cdb, ByteView data) {
   }
 }
 
-TEST(Truncation, NoParserReadsBeyondItsBytes) {
+TEST(Truncation, NoParserReadsBeyondItsData) {
   std::mt19937 random(20261121);
   const std::vector<std::vector<uint8_t>> seeds = {
       hex("00 26 00 20 00*4 00*7 10 00*3 20 00*4 00*16"),

@@ -17,7 +17,7 @@ Outcome<UnmapList> parse(const std::vector<uint8_t>& data, int declared_length =
   return parse_unmap(cdb, kBounds, data);
 }
 
-TEST(UnmapList, GivesItsExtents) {
+TEST(UnmapList, IsParsedIntoExtents) {
   const auto data =
       hex("00 26 00 20 00*4  0000000000000010 00000020 00*4"
           "                   0000000000000fff 00000001 00*4");
@@ -29,7 +29,7 @@ TEST(UnmapList, GivesItsExtents) {
   EXPECT_EQ(list->at(1).lba, 0xfffu);
 }
 
-TEST(UnmapList, EmptyListsAndEmptyExtentsAreFine) {
+TEST(UnmapList, EmptyListsAndEmptyExtentsAreAccepted) {
   EXPECT_EQ(parse({})->size(), 0u);
   EXPECT_EQ(parse(hex("00 06 00 00 00*4"))->size(), 0u);
   EXPECT_EQ(refusal_of(parse(hex("00 16 00 10 00*4 0000000000001000 00000000 00*4"))), "ok");
@@ -41,14 +41,14 @@ TEST(UnmapList, ATrailingPartOfADescriptorIsIgnored) {
   EXPECT_EQ(list->size(), 1u);
 }
 
-TEST(UnmapList, RefusesListsThatAreCut) {
+TEST(UnmapList, RefusesTruncatedLists) {
   EXPECT_EQ(refusal_of(parse(hex("00 06 00 00 00*3"))), "1a/00");
   EXPECT_EQ(refusal_of(parse(hex("00 16 00 10 00*4 00*15"))), "1a/00");
   EXPECT_EQ(refusal_of(parse(hex("00 06 00 00 00*4"), 24)), "1a/00");
   EXPECT_EQ(refusal_of(parse(hex("00 15 00 10 00*4 00*16"))), "26/00 0.7");
 }
 
-TEST(UnmapList, RefusesWhatExceedsTheLimitsAtItsField) {
+TEST(UnmapList, RefusesListsBeyondTheLimitsWithTheirFieldPointer) {
   EXPECT_EQ(refusal_of(parse(hex("00 46 00 40 00*4 00*64"))), "26/00 2.7");
   EXPECT_EQ(refusal_of(parse(hex("00 26 00 20 00*4 0000000000000000 00000800 00*4"
                                  "                   0000000000000800 00000001 00*4"))),

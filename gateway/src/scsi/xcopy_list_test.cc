@@ -33,7 +33,7 @@ Outcome<XcopyList> parse(const std::vector<uint8_t>& data, int declared_length =
   return parse_xcopy(cdb, kLimits, data);
 }
 
-TEST(XcopyList, GivesDescriptorsAndSegments) {
+TEST(XcopyList, IsParsedIntoDescriptorsAndSegments) {
   const auto data = list_of(2, 1, 9, 0x35);
   const auto list = parse(data);
   ASSERT_TRUE(list.ok()) << refusal_of(list);
@@ -59,7 +59,7 @@ TEST(XcopyList, GivesDescriptorsAndSegments) {
   EXPECT_EQ(segment.destination_lba, 0x20u);
 }
 
-TEST(XcopyList, AnEmptyListIsNothingToDo) {
+TEST(XcopyList, AnEmptyListContainsNoSegments) {
   const auto list = parse({});
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->segment_count(), 0u);
@@ -77,14 +77,14 @@ TEST(XcopyList, TruncatedListsAreLengthErrors) {
   EXPECT_EQ(refusal_of(parse(hex("00*15"))), "1a/00");
 }
 
-TEST(XcopyList, TooManyDescriptorsAreTold) {
+TEST(XcopyList, TooManyDescriptorsAreRefused) {
   EXPECT_EQ(refusal_of(parse(list_of(4, 8))), "ok");
   EXPECT_EQ(refusal_of(parse(list_of(5, 1))), "26/06 2.7");
   EXPECT_EQ(refusal_of(parse(list_of(1, 9))), "26/08 8.7");
   EXPECT_EQ(refusal_of(parse(list_of(5, 8))), "1a/00");  // beyond the longest list
 }
 
-TEST(XcopyList, UnknownDescriptorTypesAreTold) {
+TEST(XcopyList, UnknownDescriptorTypesAreRefused) {
   auto cscd = list_of(2, 1);
   cscd[16 + 32] = 0xe0;
   EXPECT_EQ(refusal_of(parse(cscd)), "26/07 48.7");
@@ -98,7 +98,7 @@ TEST(XcopyList, UnknownDescriptorTypesAreTold) {
   EXPECT_EQ(refusal_of(parse(short_unknown)), "26/09 48.7");
 }
 
-TEST(XcopyList, BadFieldsAreTold) {
+TEST(XcopyList, InvalidFieldsAreRefused) {
   EXPECT_EQ(refusal_of(parse(list_of(1, 1, 0, 0x18))), "ok");
   EXPECT_EQ(refusal_of(parse(list_of(1, 1, 1, 0x18))), "26/00 0.7");  // an unknown list id
   EXPECT_EQ(refusal_of(parse(list_of(1, 1, 1, 0x08))), "26/00 1.4");
@@ -145,7 +145,7 @@ TEST(XcopyList, SegmentFailuresNameTheSegment) {
   EXPECT_EQ(copy_aborted(3, {.key = SenseKey::kNotReady}).ascq, 0x02);
 }
 
-TEST(ReceiveCopy, OperatingParameters) {
+TEST(ReceiveCopy, OperatingParametersReportTheLimits) {
   const ThirdPartyCopyLimits limits{.max_cscds = 16,
                                     .max_segments = 256,
                                     .max_segment_bytes = 0x01fffe00,
@@ -170,7 +170,7 @@ TEST(ReceiveCopy, CopyStatusScalesItsCount) {
   EXPECT_EQ(run({.bytes_transferred = UINT64_MAX}), hex("00000008 00 0000 04 00ffffff"));
 }
 
-TEST(ReceiveCopy, FailedSegmentDetailsOnlyOfFailures) {
+TEST(ReceiveCopy, FailedSegmentDetailsAreReportedOnlyForFailures) {
   const auto run = [](const CopyResult& r) {
     return built([&](MutableBytes out) { return build_failed_segment_details(r, false, out); });
   };

@@ -8,7 +8,7 @@ using pdu::Opcode;
 
 class AbortTask : public TaskManagement {};
 
-TEST_F(AbortTask, IsAnsweredWhenTheBackendHasLetGo) {
+TEST_F(AbortTask, IsAnsweredAfterTheBackendCompletesTheCommand) {
   gateway_.disk().hold(true);
   const auto read = start_read(host_);
   const auto abort = abort_of(read);
@@ -19,7 +19,7 @@ TEST_F(AbortTask, IsAnsweredWhenTheBackendHasLetGo) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, IsAnsweredEveryTimeItIsAsked) {
+TEST_F(AbortTask, IsAnsweredForEachRepeatedRequest) {
   gateway_.disk().hold(true);
   const auto read = start_read(host_);
   const auto first = abort_of(read);
@@ -68,7 +68,7 @@ TEST_F(AbortTask, EndsARefusedCommandThatWaitsForItsAnnouncedData) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, EndsACommandThatIsHeldForOutputMemory) {
+TEST_F(AbortTask, EndsACommandThatWaitsForOutputMemory) {
   host_.connection().set_reading(false);
   std::vector<pdu::Bhs> reads;
   for (int i = 0; i < 8; ++i) {
@@ -89,7 +89,7 @@ TEST_F(AbortTask, EndsACommandThatIsHeldForOutputMemory) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, OfAnAnsweredCommandFindsNothing) {
+TEST_F(AbortTask, OfAnAnsweredCommandReturnsTaskDoesNotExist) {
   const auto read = start_read(host_);
   ASSERT_EQ(host_.answers().size(), 1u);
   const auto abort = abort_of(read);
@@ -97,7 +97,7 @@ TEST_F(AbortTask, OfAnAnsweredCommandFindsNothing) {
   expect_only(host_, abort, kNoSuchTask);
 }
 
-TEST_F(AbortTask, OfACommandOfAnotherLunFindsNothing) {
+TEST_F(AbortTask, OfACommandOfAnotherLunReturnsTaskDoesNotExist) {
   gateway_.disk().hold(true);
   const auto read = start_read(host_);
   pdu::Bhs abort = abort_of(read);
@@ -112,7 +112,7 @@ TEST_F(AbortTask, OfACommandOfAnotherLunFindsNothing) {
 }
 
 // The command is lost on the way: its number counts as received, and should it come, it is stale.
-TEST_F(AbortTask, OfACommandThatNeverCameTakesItsNumber) {
+TEST_F(AbortTask, OfACommandThatDidNotArriveConsumesItsCmdSn) {
   const auto lost = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   const auto abort = abort_of(lost);
   host_.send(abort);
@@ -125,7 +125,7 @@ TEST_F(AbortTask, OfACommandThatNeverCameTakesItsNumber) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, OfALostCommandLetsThoseAfterItRun) {
+TEST_F(AbortTask, OfALostCommandAllowsLaterCommandsToRun) {
   const auto lost = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   const auto next = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   host_.send(next);
@@ -138,7 +138,7 @@ TEST_F(AbortTask, OfALostCommandLetsThoseAfterItRun) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, OfACommandAheadOfItsOrderKeepsItFromRunning) {
+TEST_F(AbortTask, OfACommandReceivedOutOfOrderPreventsItsExecution) {
   const auto missing = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   const auto early = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
   host_.send(early, ByteView(data_).first(4096));
@@ -153,7 +153,7 @@ TEST_F(AbortTask, OfACommandAheadOfItsOrderKeepsItFromRunning) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(AbortTask, OfTwoLostCommandsTakesBothNumbersInAnyOrder) {
+TEST_F(AbortTask, OfTwoLostCommandsConsumesBothCmdSnsInAnyOrder) {
   const auto first = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   const auto second = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   host_.send(abort_of(second));
@@ -164,7 +164,7 @@ TEST_F(AbortTask, OfTwoLostCommandsTakesBothNumbersInAnyOrder) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, OutsideTheWindowFindsNothing) {
+TEST_F(AbortTask, WithARefCmdSnOutsideTheWindowReturnsTaskDoesNotExist) {
   for (const uint32_t ref : {host_.cmd_sn - 1, host_.cmd_sn, host_.cmd_sn + 5000}) {
     const auto abort = function(host_, Function::kAbortTask, 0, 0xabcd, ref);
     host_.send(abort);
@@ -173,7 +173,7 @@ TEST_F(AbortTask, OutsideTheWindowFindsNothing) {
   expect_all_is_well(host_);
 }
 
-TEST_F(AbortTask, MayItselfWaitForItsTurn) {
+TEST_F(AbortTask, IsExecutedAsANonImmediateRequest) {
   gateway_.disk().hold(true);
   const auto read = start_read(host_);
   pdu::Bhs abort = host_.request(Opcode::kTaskManagementRequest, false);
@@ -185,7 +185,7 @@ TEST_F(AbortTask, MayItselfWaitForItsTurn) {
   expect_only(host_, abort, kComplete);
 }
 
-TEST_F(AbortTask, GivesItsPlaceInTheWindowBack) {
+TEST_F(AbortTask, RestoresTheCommandWindow) {
   for (int i = 0; i < 500; ++i) {
     const auto write = start_write(host_, false);
     ASSERT_EQ(host_.answers().size(), 1u) << "the R2T";

@@ -64,7 +64,7 @@ class Access : public testing::Test {
   Initiator other_{gateway_.connect()};
 };
 
-TEST_F(Access, ARemovedTargetAsksItsSessionsToLogOut) {
+TEST_F(Access, ARemovedTargetRequestsLogoutOfItsSessions) {
   remove_target();
   expect_asked(host_);
   expect_asked(other_);
@@ -75,7 +75,7 @@ TEST_F(Access, ARemovedTargetAsksItsSessionsToLogOut) {
   EXPECT_TRUE(host_.connection().ended());
 }
 
-TEST_F(Access, WhoDoesNotLogOutIsDroppedInTime) {
+TEST_F(Access, ASessionThatDoesNotLogOutIsDroppedAfterTheLogoutTimeout) {
   remove_target();
   gateway_.advance(limits::kEvictionLogout - limits::kTick);
   EXPECT_FALSE(host_.connection().closed());
@@ -84,14 +84,14 @@ TEST_F(Access, WhoDoesNotLogOutIsDroppedInTime) {
   EXPECT_TRUE(other_.connection().ended());
 }
 
-TEST_F(Access, WhoStopsReadingIsDroppedInTimeToo) {
+TEST_F(Access, ASessionThatDoesNotReadIsDroppedAfterTheLogoutTimeout) {
   host_.connection().set_reading(false);
   remove_target();
   gateway_.advance(limits::kEvictionLogout + limits::kTick);
   EXPECT_TRUE(host_.connection().ended());
 }
 
-TEST_F(Access, ASessionWithCommandsInTheBackendEndsWhenTheyHave) {
+TEST_F(Access, AnEvictedSessionEndsAfterItsCommandsInTheBackendHaveEnded) {
   gateway_.disk().hold(true);
   host_.send(host_.command(read16(0, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512));
   remove_target();
@@ -104,12 +104,12 @@ TEST_F(Access, ASessionWithCommandsInTheBackendEndsWhenTheyHave) {
   EXPECT_TRUE(host_.connection().ended());
 }
 
-TEST_F(Access, LoginsToARemovedTargetFindNone) {
+TEST_F(Access, ALoginToARemovedTargetIsRejectedAsNotFound) {
   remove_target();
   EXPECT_EQ(login_status(Initiator::kName), kNotFound);
 }
 
-TEST_F(Access, AHostWhoseEntryIsRemovedLeavesAndOthersStay) {
+TEST_F(Access, OnlyTheHostWhoseEntryIsRemovedIsEvicted) {
   set_hosts({admit(kOther)});
   expect_asked(host_);
   expect_at_home(other_);
@@ -119,7 +119,7 @@ TEST_F(Access, AHostWhoseEntryIsRemovedLeavesAndOthersStay) {
   EXPECT_EQ(login_status(Initiator::kName), kNotFound) << "as if the target were gone";
 }
 
-TEST_F(Access, AHostThatMayWriteNoMoreHasToLogInAnew) {
+TEST_F(Access, AHostThatLosesWriteAccessIsRequestedToLogOut) {
   lun::HostAccess reader = admit(Initiator::kName);
   reader.read_only = true;
   set_hosts({reader, admit(kOther)});
@@ -127,14 +127,14 @@ TEST_F(Access, AHostThatMayWriteNoMoreHasToLogInAnew) {
   expect_at_home(other_);
 }
 
-TEST_F(Access, ASessionWithoutChapIsAskedToLeaveWhenItsHostMustAuthenticate) {
+TEST_F(Access, ASessionWithoutChapIsRequestedToLogOutWhenItsHostMustAuthenticate) {
   lun::HostAccess secret;
   secret.chap = {"user", "another secret"};
   set_hosts({secret});
   expect_asked(host_);
 }
 
-TEST_F(Access, WhoIsAskedOnceIsNotAskedAgain) {
+TEST_F(Access, LogoutIsRequestedOnlyOnce) {
   remove_target();
   expect_asked(host_);
   review();
@@ -142,7 +142,7 @@ TEST_F(Access, WhoIsAskedOnceIsNotAskedAgain) {
 }
 
 // The claim waits for the session it replaces; its login was fine when it began.
-TEST_F(Access, ALoginUnderWayIsRefusedWhenItsTargetGoes) {
+TEST_F(Access, APendingLoginIsRejectedWhenItsTargetIsRemoved) {
   gateway_.disk().hold(true);
   host_.send(host_.command(read16(0, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512));
   Initiator again(gateway_.connect());
@@ -158,7 +158,7 @@ TEST_F(Access, ALoginUnderWayIsRefusedWhenItsTargetGoes) {
   EXPECT_TRUE(again.connection().ended());
 }
 
-TEST_F(Access, ATargetOfTheSameNameIsAnotherTarget) {
+TEST_F(Access, ATargetReplacedUnderTheSameNameRequestsLogoutOfItsSessions) {
   gateway_.exports().add(
       std::make_shared<lun::Target>(SimulatedGateway::kTarget, "another", uint16_t{1}));
   review();

@@ -26,7 +26,7 @@ class DataIn : public testing::Test {
   Initiator host_{gateway_.connect()};
 };
 
-TEST_F(DataIn, CutsSegmentsAndEndsSequencesAtMaxBurst) {
+TEST_F(DataIn, SplitsDataIntoSegmentsAndEndsSequencesAtMaxBurstLength) {
   const auto pdus = read(50, 25600);
   const std::vector<uint32_t> sizes = {4096, 4096, 2048, 4096, 4096, 2048, 4096, 1024};
   const std::vector<bool> finals = {false, false, true, false, false, true, false, true};
@@ -44,7 +44,7 @@ TEST_F(DataIn, CutsSegmentsAndEndsSequencesAtMaxBurst) {
   }
 }
 
-TEST_F(DataIn, StatusTakesOneStatSnPerCommand) {
+TEST_F(DataIn, StatusConsumesOneStatSnPerCommand) {
   const uint32_t first = read(1, 512).back().header.u32(24);
   EXPECT_EQ(read(50, 25600).back().header.u32(24), first + 1);
   EXPECT_EQ(read(1, 512).back().header.u32(24), first + 2);
@@ -58,7 +58,7 @@ TEST_F(DataIn, ReportsUnderflowWhenLessIsReadThanExpected) {
   EXPECT_EQ(pdus[0].header.u32(44), 3072u);
 }
 
-TEST_F(DataIn, ReportsOverflowAndSendsOnlyWhatFits) {
+TEST_F(DataIn, ReportsOverflowAndSendsOnlyTheExpectedLength) {
   const auto pdus = read(8, 700);
   ASSERT_EQ(pdus.size(), 1u);
   EXPECT_EQ(pdus[0].header.data_length(), 700u);
@@ -66,7 +66,7 @@ TEST_F(DataIn, ReportsOverflowAndSendsOnlyWhatFits) {
   EXPECT_EQ(pdus[0].header.u32(44), 4096u - 700);
 }
 
-TEST_F(DataIn, SendsNothingToWhoExpectsNothing) {
+TEST_F(DataIn, SendsNoDataIfTheInitiatorExpectsNone) {
   const auto h = host_.command(read16(0, 1), pdu::kFlagFinal | 1, 0);
   host_.send(h);
   const auto a = host_.answer();
@@ -76,7 +76,7 @@ TEST_F(DataIn, SendsNothingToWhoExpectsNothing) {
   EXPECT_EQ(a->header.u32(44), 512u);
 }
 
-TEST_F(DataIn, ACommandThatReadsForAnInitiatorThatWritesTransfersNothing) {
+TEST_F(DataIn, AReadCommandSentWithTheWriteFlagTransfersNoData) {
   const std::array<uint8_t, 16> inquiry = {0x12, 0, 0, 0, 96, 0};
   for (const auto& cdb : {read16(0, 1), inquiry}) {
     auto h = host_.command(cdb, pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
@@ -90,7 +90,7 @@ TEST_F(DataIn, ACommandThatReadsForAnInitiatorThatWritesTransfersNothing) {
   }
 }
 
-TEST_F(DataIn, SendsSenseInAResponseOfItsOwn) {
+TEST_F(DataIn, SendsSenseDataInASeparateScsiResponse) {
   const auto h = host_.command(read16(1 << 30, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512);
   host_.send(h);
   const auto a = host_.answer();
@@ -101,7 +101,7 @@ TEST_F(DataIn, SendsSenseInAResponseOfItsOwn) {
   EXPECT_EQ(a->header.u32(44), 512u) << "all of it is residual";
 }
 
-TEST_F(DataIn, HoldsCommandsWhileThePeerDoesNotReadAndAnswersThemInOrder) {
+TEST_F(DataIn, BoundsOutputWhileThePeerDoesNotReadAndAnswersCommandsInOrder) {
   host_.connection().set_reading(false);
   std::vector<uint32_t> tags;
   for (int i = 0; i < 40; ++i) {
@@ -121,7 +121,7 @@ TEST_F(DataIn, HoldsCommandsWhileThePeerDoesNotReadAndAnswersThemInOrder) {
   EXPECT_EQ(answered, tags);
 }
 
-TEST_F(DataIn, DropsWhoFloodsWithPingsAndNeverReads) {
+TEST_F(DataIn, DropsAnInitiatorThatFloodsWithPingsAndDoesNotRead) {
   host_.connection().set_reading(false);
   const std::vector<uint8_t> ping(3072, 0x55);
   for (int i = 0; i < 40000 && !host_.connection().closed(); ++i) {

@@ -109,7 +109,7 @@ class DataOut : public testing::TestWithParam<Rules> {
   std::unique_ptr<Initiator> host_;
 };
 
-TEST_P(DataOut, StoresExactlyWhatWasSentAtEverySize) {
+TEST_P(DataOut, StoresExactlyTheSentDataAtEverySize) {
   uint8_t seed = 1;
   const Rules& r = GetParam();
   for (const uint32_t size :
@@ -129,7 +129,7 @@ TEST_P(DataOut, StoresExactlyWhatWasSentAtEverySize) {
   EXPECT_EQ(gateway_->buffers().in_use(), 0u) << "every buffer came back";
 }
 
-TEST_P(DataOut, AsksForNoMoreThanTheCommandNeeds) {
+TEST_P(DataOut, RequestsNoMoreDataThanTheCommandNeeds) {
   // Two blocks named, four announced: the rest is residual, and is neither asked for nor stored.
   const auto before = host_->execute(read16(0, 4), 2048).data;
   const auto data = pattern(2048, 99);
@@ -235,7 +235,7 @@ TEST_F(DataErrors, ALunOtherThanThatOfTheR2tEndsTheTask) {
   expect_failed(0x4b, 0x01);
 }
 
-TEST_F(DataErrors, AWriteOfARequestToReadFails) {
+TEST_F(DataErrors, AWriteCommandSentWithTheReadFlagFails) {
   const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagRead | 1, 4096);
   host_.send(h);
   const auto response = host_.answer();
@@ -248,7 +248,7 @@ TEST_F(DataErrors, AWriteOfARequestToReadFails) {
   EXPECT_EQ(response->header.u32(44), 4096u);
 }
 
-TEST_F(DataErrors, MoreThanTheR2tAskedForEndsTheTask) {
+TEST_F(DataErrors, MoreDataThanTheR2tRequestedEndsTheTask) {
   const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
   host_.send(h);
   const auto r2t = host_.answer();
@@ -277,7 +277,7 @@ TEST_F(DataErrors, ARefusedCommandWaitsForTheDataItAnnounced) {
   EXPECT_EQ(response->data[2 + 12], 0x21);
 }
 
-TEST_F(DataErrors, BidirectionalCommandsAreRefusedCleanly) {
+TEST_F(DataErrors, BidirectionalCommandsAreRefusedWithAnInvalidOperationCode) {
   const auto h =
       host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | pdu::kFlagRead | 1, 512);
   host_.send(h, ByteView(data_).first(512));

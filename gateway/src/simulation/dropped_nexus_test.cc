@@ -48,7 +48,7 @@ class DroppedNexusTest : public HostSequence {
   std::shared_ptr<UnsureStore> store_ = std::make_shared<UnsureStore>();
 };
 
-TEST_F(DroppedNexusTest, NothingIsAnsweredAndTheConnectionGoes) {
+TEST_F(DroppedNexusTest, ACommandWithAnUnknownOutcomeIsNotAnsweredAndClosesTheConnection) {
   ASSERT_EQ(reserve_out(host_, 6, 0, 0, 0xa).status, 0);
   store_->outcome = lun::CommitOutcome::kUnknown;
   EXPECT_FALSE(reserve_out(host_, 1, 1, 0xa, 0).answered);
@@ -57,7 +57,7 @@ TEST_F(DroppedNexusTest, NothingIsAnsweredAndTheConnectionGoes) {
   EXPECT_FALSE(other_.connection().closed());
 }
 
-TEST_F(DroppedNexusTest, TheHostThatComesBackFindsItsNexusLostAndWhatBecameOfItsCommand) {
+TEST_F(DroppedNexusTest, AReturningHostReceivesNexusLossAndFindsTheEffectOfItsCommand) {
   store_->outcome = lun::CommitOutcome::kUnknown;
   EXPECT_FALSE(reserve_out(host_, 6, 0, 0, 0xa).answered);
   Initiator again(gateway_.connect());
@@ -69,7 +69,7 @@ TEST_F(DroppedNexusTest, TheHostThatComesBackFindsItsNexusLostAndWhatBecameOfIts
   EXPECT_EQ(keys(other_).size(), 8u);
 }
 
-TEST_F(DroppedNexusTest, WhatProvablyDidNotHappenIsBusyAndTheNexusStays) {
+TEST_F(DroppedNexusTest, ACommandThatWasNotCommittedReturnsBusyAndRetainsItsNexus) {
   store_->outcome = lun::CommitOutcome::kNotCommitted;
   EXPECT_EQ(reserve_out(host_, 6, 0, 0, 0xa).status, 0x08);
   EXPECT_FALSE(host_.connection().closed());

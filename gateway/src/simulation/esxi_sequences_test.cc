@@ -34,13 +34,13 @@ TEST_F(Esxi, AtsWritesOnlyWhenTheOldImageMatches) {
   EXPECT_EQ(read(8, 1), Bytes(512, 0xee)) << "nothing was written";
 }
 
-TEST_F(Esxi, AtsOfSeveralBlocksIsBoundedByBlockLimits) {
+TEST_F(Esxi, TheBlockLimitsPageReportsTheMaximumCompareAndWriteLength) {
   const auto limits = run("12 01 b0 00 ff 00", 255);
   ASSERT_GE(limits.data.size(), 6u);
   EXPECT_GE(limits.data[5], 1) << "MAXIMUM COMPARE AND WRITE LENGTH";
 }
 
-TEST_F(Esxi, FullCopyMovesBlocksWithinAndAcrossLuns) {
+TEST_F(Esxi, FullCopyCopiesBlocksWithinAndAcrossLuns) {
   const Bytes source = write(0, 256, 9);
   // Operating parameters first (84h/03h), as the VAAI filter does.
   expect_good(run("84 03 00 00 00 00 00 00 00 00 00 00 02 00 00 00", 512));
@@ -110,7 +110,7 @@ TEST_F(Esxi, ClusteredVmdksReserveForAllRegistrantsType7) {
   EXPECT_EQ(other_.execute(write16(0, 1), 0, Bytes(512)).status, 0x18) << "not any more";
 }
 
-TEST_F(Esxi, AbortTaskAnswersOnceTheDiskHasLetGo) {
+TEST_F(Esxi, AbortTaskIsAnsweredAfterTheBackendCompletes) {
   gateway_.disk().hold(true);
   const auto stuck = host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | 1, 512);
   host_.send(stuck, Bytes(512, 1));

@@ -48,7 +48,7 @@ class ForwardedResets : public testing::Test {
   std::shared_ptr<lun::Link> link_;
 };
 
-TEST_F(ForwardedResets, AGatewayThatGaveTheVolumeAwaySaysThatItIsNotDone) {
+TEST_F(ForwardedResets, AGatewayThatIsNotTheOwnerReportsAResetAsNotDone) {
   for (const lun::Standing standing :
        {lun::Standing::kTransitioning, lun::Standing::kForwarder, lun::Standing::kUnavailable}) {
     at_the_owner(standing);
@@ -58,7 +58,7 @@ TEST_F(ForwardedResets, AGatewayThatGaveTheVolumeAwaySaysThatItIsNotDone) {
   EXPECT_EQ(*ask_link(), 1);
 }
 
-TEST_F(ForwardedResets, OneThatRacesATakeoverIsDoneByTheOwnerThatComes) {
+TEST_F(ForwardedResets, AResetDuringATakeoverIsExecutedByTheNewOwner) {
   Initiator other(pair_.owner.connect());
   ASSERT_TRUE(other.login());
   other.clear_attention();
@@ -76,7 +76,7 @@ TEST_F(ForwardedResets, OneThatRacesATakeoverIsDoneByTheOwnerThatComes) {
 }
 
 // The volume may be another's before this owner can be reached again.
-TEST_F(ForwardedResets, OneThatFindsNoSessionIsGivenBackAndNotSentLater) {
+TEST_F(ForwardedResets, AResetWithoutASessionIsReturnedAndNotSentLater) {
   pair_.network = GatewayPair::Network::kSilent;
   const auto result = ask_link();
   pair_.advance(limits::kHoldCommands - limits::kTick);
@@ -89,7 +89,7 @@ TEST_F(ForwardedResets, OneThatFindsNoSessionIsGivenBackAndNotSentLater) {
   EXPECT_EQ(resets_at_owner(), 0u);
 }
 
-TEST_F(ForwardedResets, OneOfASessionThatWasLostForGoodIsGivenBackToo) {
+TEST_F(ForwardedResets, AResetOfAPermanentlyLostSessionIsReturnedAsNotDone) {
   pair_.owner.disk().hold(true);
   const auto w = pair_.run(*nexus_, write16(0, 1), 0, std::vector<uint8_t>(512, 1));
   const auto result = ask_link();
@@ -105,7 +105,7 @@ TEST_F(ForwardedResets, OneOfASessionThatWasLostForGoodIsGivenBackToo) {
   pair_.owner.disk().release_all();
 }
 
-TEST_F(ForwardedResets, ATaskSetsFunctionWaitsForProofAsBefore) {
+TEST_F(ForwardedResets, AnAbortTaskSetWaitsUntilItsOwnerIsReachableAgain) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair_.network = GatewayPair::Network::kSilent;
   pair_.reset_connections(true);
@@ -136,7 +136,7 @@ class HostsResets : public TaskManagement {
   }
 };
 
-TEST_F(HostsResets, AResetThatNobodyCanDoIsRejectedAndTheSessionGoesOn) {
+TEST_F(HostsResets, AResetOfAnUnavailableUnitIsRejectedAndTheSessionContinues) {
   set_standing(gateway_, lun::Standing::kUnavailable, 2, 0);
   host_.clear_attention();
   for (const Function f :
@@ -150,7 +150,7 @@ TEST_F(HostsResets, AResetThatNobodyCanDoIsRejectedAndTheSessionGoesOn) {
   expect_only(host_, elsewhere, kComplete);
 }
 
-TEST_F(HostsResets, AResetIsAnsweredOnceTheUnitHasAnOwnerOrNoneCame) {
+TEST_F(HostsResets, AResetIsAnsweredOnlyAfterTheUnitHasAnOwner) {
   set_standing(gateway_, lun::Standing::kTransitioning, 2, 0);
   const auto first = function(host_, Function::kLogicalUnitReset);
   host_.send(first);

@@ -33,7 +33,7 @@ TEST_F(ForwardingAccess, KeysAreChangedOneGatewayAtATime) {
   EXPECT_EQ(pair_.run(*other, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(ForwardingAccess, AWrongKeyGetsNobodyIn) {
+TEST_F(ForwardingAccess, ALoginWithAWrongKeyIsRefused) {
   pair_.origin.gateway().forwarding.set_keys({{"key-1", "another key of the same length"}});
   const auto c = pair_.run(*nexus_, kTestUnitReady, 0);
   pair_.advance(2 * kSecond);
@@ -41,7 +41,7 @@ TEST_F(ForwardingAccess, AWrongKeyGetsNobodyIn) {
   EXPECT_TRUE(pair_.owner.target().nexuses().empty());
 }
 
-TEST_F(ForwardingAccess, WhoIsFencedIsNotLetInAndLosesItsSessions) {
+TEST_F(ForwardingAccess, AFencedGatewayIsRefusedAndLosesItsSessions) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   iscsi::Gateway& owner = pair_.owner.gateway();
   ASSERT_TRUE(owner.forwarding.fence(GatewayPair::kOrigin, "origin-a"));
@@ -53,7 +53,7 @@ TEST_F(ForwardingAccess, WhoIsFencedIsNotLetInAndLosesItsSessions) {
   EXPECT_TRUE(c->unavailable());
 }
 
-TEST_F(ForwardingAccess, WhoWasOnlyCutOffIsLetInAgainWhenTheControlPlaneSaysSo) {
+TEST_F(ForwardingAccess, AGatewayIsAdmittedAgainAfterTheFenceOfItsIncarnationIsLifted) {
   iscsi::ForwardingAccess& access = pair_.owner.gateway().forwarding;
   ASSERT_TRUE(access.fence(GatewayPair::kOrigin, "origin-a"));
   access.lift(GatewayPair::kOrigin, "another");
@@ -62,7 +62,7 @@ TEST_F(ForwardingAccess, WhoWasOnlyCutOffIsLetInAgainWhenTheControlPlaneSaysSo) 
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(ForwardingAccess, APortalForHostsRefusesGatewaysAndTheOtherHosts) {
+TEST_F(ForwardingAccess, APortalForHostsRefusesGatewaysAndAForwardingPortRefusesHosts) {
   const std::string origin = "X-dev.sluice.Origin=1,1,a,1,1,1,rw,2,owner-a";
   Initiator lost(pair_.owner.connect());
   EXPECT_EQ(lost.login({origin})->header.u16(36), 0x0200);
@@ -114,7 +114,7 @@ class PairwiseKeys : public ForwardingAccess {
   const iscsi::ForwardingKey kOther{"9-other-first", "a key of another pair of gateways"};
 };
 
-TEST_F(PairwiseKeys, APeerComesInWithItsOwnKey) { EXPECT_TRUE(works(*nexus_)); }
+TEST_F(PairwiseKeys, APeerIsAdmittedWithItsOwnKey) { EXPECT_TRUE(works(*nexus_)); }
 
 TEST_F(PairwiseKeys, AnotherPeersKeyIsRefused) {
   origin_has({kOther});
@@ -132,7 +132,7 @@ TEST_F(PairwiseKeys, AnotherIncarnationIsRefused) {
   EXPECT_TRUE(refused(*nexus_));
 }
 
-TEST_F(PairwiseKeys, ANextKeyIsTriedWhereTheOwnerKnowsOnlyTheEarlier) {
+TEST_F(PairwiseKeys, AKeyRotationTriesTheEarlierKeyAndEndsNoSession) {
   origin_has({kSecond_, kFirst});
   EXPECT_TRUE(works(*nexus_));
   owner_accepts({kSecond_, kFirst});
@@ -144,7 +144,7 @@ TEST_F(PairwiseKeys, ANextKeyIsTriedWhereTheOwnerKnowsOnlyTheEarlier) {
   EXPECT_TRUE(works(*nexus_)) << "a rotation ends no session";
 }
 
-TEST_F(PairwiseKeys, SessionsOfAReplacedGatewayEndAtOnce) {
+TEST_F(PairwiseKeys, SessionsOfAReplacedGatewayEndImmediately) {
   EXPECT_TRUE(works(*nexus_));
   owner_accepts({kFirst}, "origin-b");
   EXPECT_TRUE(pair_.owner.target().nexuses().empty());

@@ -12,7 +12,7 @@ namespace {
 const Nanos* owners_time = nullptr;
 
 // As stale, each would come back to the end of the owner's queue and take bandwidth in vain.
-TEST(ForwardingLimit, CommandsBeyondTheRateGoOnAtTheRateAndNobodyFindsTheVolumeUnavailable) {
+TEST(ForwardingLimit, CommandsBeyondTheRateContinueAtTheRateWithoutAnUnavailableVolume) {
   GatewayPair pair;
   owners_time = &pair.owner.shard().now;
   pair.owner.shard().context.clock = [] { return *owners_time; };

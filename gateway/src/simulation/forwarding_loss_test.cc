@@ -64,7 +64,7 @@ class ForwardingLoss : public testing::Test {
   std::shared_ptr<lun::Link> link_;
 };
 
-TEST_F(ForwardingLoss, ANewLoginEndsWhatWasInFlightOnceTheOldSessionIsDrained) {
+TEST_F(ForwardingLoss, ANewLoginEndsInFlightCommandsAfterTheOldSessionIsDrained) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   pair_.reset_connections();
   pair_.settle();
@@ -77,7 +77,7 @@ TEST_F(ForwardingLoss, ANewLoginEndsWhatWasInFlightOnceTheOldSessionIsDrained) {
   EXPECT_TRUE(w->unavailable());
 }
 
-TEST_F(ForwardingLoss, WithoutOneTheTokensLifeEndsIt) {
+TEST_F(ForwardingLoss, WithoutANewLoginACommandEndsWhenItsTokenExpires) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   cut();
   pair_.advance(limits::kTokenLife);
@@ -86,7 +86,7 @@ TEST_F(ForwardingLoss, WithoutOneTheTokensLifeEndsIt) {
   EXPECT_TRUE(w->unavailable());
 }
 
-TEST_F(ForwardingLoss, WhatWorksInStepsWaitsUntilTheOwnerHasNoticed) {
+TEST_F(ForwardingLoss, ACommandOfSeveralStepsEndsOnlyAfterTheOwnerHasDetectedTheLoss) {
   const auto u = in_flight(unmap(), 0, unmap_list());
   cut();
   pair_.advance(limits::kDiscardSilence + limits::kStallLimit);
@@ -95,7 +95,7 @@ TEST_F(ForwardingLoss, WhatWorksInStepsWaitsUntilTheOwnerHasNoticed) {
   EXPECT_TRUE(u->unavailable());
 }
 
-TEST_F(ForwardingLoss, AFencedOwnerEndsItAtOnce) {
+TEST_F(ForwardingLoss, AFencedOwnerEndsInFlightCommandsImmediately) {
   const auto u = in_flight(unmap(), 0, unmap_list());
   cut();
   fence();
@@ -103,7 +103,7 @@ TEST_F(ForwardingLoss, AFencedOwnerEndsItAtOnce) {
   EXPECT_TRUE(link_->ended());
 }
 
-TEST_F(ForwardingLoss, WhatMustNotRunTwiceDropsItsNexus) {
+TEST_F(ForwardingLoss, ACommandThatMustNotRunTwiceDropsItsNexusIfItsOutcomeIsUnknown) {
   const auto c = in_flight(compare_and_write(), 0, Bytes(1024, 0));
   cut();
   fence();
@@ -111,7 +111,7 @@ TEST_F(ForwardingLoss, WhatMustNotRunTwiceDropsItsNexus) {
   EXPECT_EQ(c->command.outcome, lun::Outcome::kUnknown);
 }
 
-TEST_F(ForwardingLoss, WhatWasNeverSentMayRunAgainWhateverItIs) {
+TEST_F(ForwardingLoss, AnUnsentCommandIsReportedAsUnavailableAndRetainsItsNexus) {
   pair_.network = GatewayPair::Network::kRefused;
   const auto c = pair_.run(*nexus_, kReserve6, 0);
   pair_.advance(2 * kSecond);
@@ -119,7 +119,7 @@ TEST_F(ForwardingLoss, WhatWasNeverSentMayRunAgainWhateverItIs) {
   EXPECT_NE(c->command.outcome, lun::Outcome::kUnknown);
 }
 
-TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerProvesNothing) {
+TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerDoesNotEndCommandsBeforeTheirTokenExpires) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   forward::Peer peer = pair_.owner_peer();
   peer.incarnation = "owner-b";
@@ -151,7 +151,7 @@ class ForwardingLossToASuccessor : public ForwardingLoss {
   std::shared_ptr<ForwardedCommand> next_;
 };
 
-TEST_F(ForwardingLossToASuccessor, WhatIsInDoubtIsAnsweredInItsTime) {
+TEST_F(ForwardingLossToASuccessor, InFlightCommandsAreAnsweredAsUnavailableAfterTheirTimeLimits) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   const auto u = in_flight(unmap(), 0, unmap_list());
   replace_link();
@@ -165,7 +165,7 @@ TEST_F(ForwardingLossToASuccessor, WhatIsInDoubtIsAnsweredInItsTime) {
   EXPECT_FALSE(u->command.aborted());
 }
 
-TEST_F(ForwardingLossToASuccessor, WhatMustNotRunTwiceDropsItsNexus) {
+TEST_F(ForwardingLossToASuccessor, ACommandThatMustNotRunTwiceDropsItsNexusAfterItsTokenExpires) {
   const auto c = in_flight(compare_and_write(), 0, Bytes(1024, 0));
   replace_link();
   EXPECT_FALSE(c->ended);
@@ -175,7 +175,7 @@ TEST_F(ForwardingLossToASuccessor, WhatMustNotRunTwiceDropsItsNexus) {
   EXPECT_FALSE(c->command.aborted());
 }
 
-TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
+TEST_F(ForwardingLossToASuccessor, ACommandAbortedBeforeTheLossEndsAsAborted) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   nexus_->abort(w->command);
   replace_link();
@@ -184,7 +184,8 @@ TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
   EXPECT_TRUE(w->command.aborted());
 }
 
-TEST_F(ForwardingLossToASuccessor, APendingResetIsTheSuccessorsOnceTheOwnerHasNoticed) {
+TEST_F(ForwardingLossToASuccessor,
+       APendingResetIsExecutedByTheSuccessorAfterTheOwnerDetectedTheLoss) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   unsigned answers = 0;
   ASSERT_TRUE(nexus_->logical_unit_reset(0, [&](bool at_owner) { answers += at_owner ? 1 : 100; }));
@@ -201,7 +202,7 @@ TEST_F(ForwardingLossToASuccessor, APendingResetIsTheSuccessorsOnceTheOwnerHasNo
   EXPECT_EQ(answers, 1u);
 }
 
-TEST_F(ForwardingLossToASuccessor, ALinkWithNothingLeftToAnswerGoes) {
+TEST_F(ForwardingLossToASuccessor, AReplacedLinkIsDestroyedAfterItsLastAnswer) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   ASSERT_TRUE(nexus_->logical_unit_reset(0, [](bool) {}));
   replace_link();
@@ -213,7 +214,7 @@ TEST_F(ForwardingLossToASuccessor, ALinkWithNothingLeftToAnswerGoes) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST_F(ForwardingLoss, ALinkOpensItsSessionAnew) {
+TEST_F(ForwardingLoss, ALinkReopensItsSessionAndReportsNexusLoss) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair_.reset_connections();
   pair_.settle();
@@ -224,7 +225,7 @@ TEST_F(ForwardingLoss, ALinkOpensItsSessionAnew) {
   EXPECT_EQ(again->ascq(), 0x07);
 }
 
-TEST_F(ForwardingLoss, CloseWaitsForWhatMayStillRun) {
+TEST_F(ForwardingLoss, CloseWaitsForCommandsThatMayStillRun) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   cut();
   bool done = false;
@@ -236,7 +237,7 @@ TEST_F(ForwardingLoss, CloseWaitsForWhatMayStillRun) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(ForwardingLoss, AFunctionIsRepeatedOnTheNextSession) {
+TEST_F(ForwardingLoss, ATaskManagementFunctionIsRepeatedOnTheNextSession) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   int answers = 0;
   link_->function(lun::LinkFunction::kLogicalUnitReset, 0,
@@ -249,7 +250,7 @@ TEST_F(ForwardingLoss, AFunctionIsRepeatedOnTheNextSession) {
   EXPECT_TRUE(w->ended);
 }
 
-TEST_F(ForwardingLoss, AFunctionEndsUnansweredWhenTheOwnerIsFenced) {
+TEST_F(ForwardingLoss, ATaskManagementFunctionEndsUnansweredWhenTheOwnerIsFenced) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   int unanswered = 0;
   link_->function(lun::LinkFunction::kAbortTaskSet, 0,
@@ -262,7 +263,7 @@ TEST_F(ForwardingLoss, AFunctionEndsUnansweredWhenTheOwnerIsFenced) {
 }
 
 // R6: the owner's clock has moved on since it gave the token out, and nothing was heard since.
-TEST_F(ForwardingLoss, AnOldTokenIsRefusedAndTheCommandRunsWithANewOneOnly) {
+TEST_F(ForwardingLoss, AnExpiredTokenIsRefusedAndTheCommandRunsOnlyWithANewToken) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair_.owner.shard().now += limits::kTokenLife + 1;
   const auto w = pair_.run(*nexus_, write16(0, 1), 0, Bytes(512, 0xee));
@@ -276,7 +277,7 @@ TEST_F(ForwardingLoss, AnOldTokenIsRefusedAndTheCommandRunsWithANewOneOnly) {
   EXPECT_EQ(direct.execute(read16(0, 1), 512).data, Bytes(512, 0xee));
 }
 
-TEST_F(ForwardingLoss, ACommandWhoseHostMayHaveLeftIsNotSent) {
+TEST_F(ForwardingLoss, AStaleCommandIsNotSent) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   const uint64_t sent = pair_.sent();
   auto w = pair_.command(write16(0, 1), 0, Bytes(512, 0xee));
@@ -289,7 +290,7 @@ TEST_F(ForwardingLoss, ACommandWhoseHostMayHaveLeftIsNotSent) {
 }
 
 // What the origin may still have sent is over when kOwnerNotices (forward/link.cc) says so.
-TEST_F(ForwardingLoss, AnOwnerEndsASessionThatFallsSilent) {
+TEST_F(ForwardingLoss, TheOwnerEndsASilentSession) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair_.network = GatewayPair::Network::kSilent;
   pair_.advance(limits::kDiscardSilence + 2 * limits::kTick);
@@ -303,7 +304,7 @@ TEST_F(ForwardingLoss, AnIdleLinkStaysOpen) {
   EXPECT_EQ(pair_.dialled(), 2u) << "the link's and the probe's";
 }
 
-TEST_F(ForwardingLoss, AnOwnerThatStopsIsLeftInPeaceAndCalledAgain) {
+TEST_F(ForwardingLoss, OnALogoutRequestTheLinkCompletesItsCommandsAndReconnects) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   ASSERT_NE(pair_.far_end(), nullptr);
   pair_.far_end()->core().ask_logout(3);
@@ -318,14 +319,14 @@ TEST_F(ForwardingLoss, AnOwnerThatStopsIsLeftInPeaceAndCalledAgain) {
   EXPECT_EQ(waits->command.status, scsi::Status::kGood);
 }
 
-TEST_F(ForwardingLoss, AFencedOwnerIsForwardedToAgainOnceItIsNoMore) {
+TEST_F(ForwardingLoss, CommandsAreForwardedAgainAfterTheOwnersFenceIsLifted) {
   fence();
   EXPECT_TRUE(pair_.run(*nexus_, kTestUnitReady, 0)->unavailable());
   pair_.set_owner(pair_.owner_peer());
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(ForwardingLoss, AProbeTellsWhoIsThere) {
+TEST_F(ForwardingLoss, AProbeReportsWhetherThePeerIsReachable) {
   std::vector<Reach> told;
   pair_.forwarder.peers().set_on_reach(
       [&](uint16_t number, const std::string& incarnation, Reach reach, uint32_t silent_ms) {

@@ -85,7 +85,7 @@ TEST_F(ForwardingProtocol, CommandsWithoutATokenAndAnEpochAreRejected) {
   EXPECT_EQ(a->header.u8(2), iscsi::kResponseStale) << "a token that nobody gave out";
 }
 
-TEST_F(ForwardingProtocol, HostsMayNotUseTheHeaderOfForwarders) {
+TEST_F(ForwardingProtocol, AHostsCommandWithTheForwardingHeaderIsRejected) {
   Initiator host(pair_.owner.connect());
   ASSERT_TRUE(host.login());
   std::array<uint8_t, iscsi::kForwardedAhsSize> ahs;
@@ -96,7 +96,7 @@ TEST_F(ForwardingProtocol, HostsMayNotUseTheHeaderOfForwarders) {
   EXPECT_EQ(a->header.opcode(), Opcode::kReject);
 }
 
-TEST_F(ForwardingProtocol, AnOwnerThatIsNoneAnyMoreSaysSo) {
+TEST_F(ForwardingProtocol, ANotOwnerResponseRetainsTheCommandForTheNextOwner) {
   const auto w = busy(write16(0, 1), 0, Bytes(512, 1));
   pdu::Bhs h = answer(Opcode::kScsiResponse, pdu::kFlagFinal);
   h.put8(2, iscsi::kResponseNotOwner);
@@ -106,7 +106,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatIsNoneAnyMoreSaysSo) {
   EXPECT_TRUE(open());
 }
 
-TEST_F(ForwardingProtocol, AnOwnerOfAnotherEpochIsNone) {
+TEST_F(ForwardingProtocol, ACommandForAnOwnerOfAnotherEpochEndsAsUnavailable) {
   {
     const std::lock_guard lock(pair_.owner.unit()->mutex());
     pair_.owner.unit()->set_role_locked({lun::Standing::kOwner, 2, GatewayPair::kOwner});
@@ -119,7 +119,7 @@ TEST_F(ForwardingProtocol, AnOwnerOfAnotherEpochIsNone) {
   EXPECT_EQ(other->command.status, scsi::Status::kGood) << "other units are not disturbed";
 }
 
-TEST_F(ForwardingProtocol, WhatTheOwnerDoesntKnowTheHostIsNotTold) {
+TEST_F(ForwardingProtocol, AnUnknownOutcomeAtTheOwnerDropsTheNexus) {
   const auto w = busy(write16(0, 1), 0, Bytes(512, 1));
   pdu::Bhs h = answer(Opcode::kScsiResponse, pdu::kFlagFinal);
   h.put8(2, iscsi::kResponseUnknown);
@@ -129,7 +129,7 @@ TEST_F(ForwardingProtocol, WhatTheOwnerDoesntKnowTheHostIsNotTold) {
 }
 
 // Each PDU comes in a receive buffer of its own here, as on a busy reactor.
-TEST_F(ForwardingProtocol, DataThatComesInSmallPdusPinsLittleMoreThanItsBytes) {
+TEST_F(ForwardingProtocol, SmallDataInPdusOccupyMemoryInProportionToTheirData) {
   constexpr uint32_t kPiece = 8;
   constexpr uint32_t kAll = 64 * 512;
   const auto r = busy(read16(0, 64), kAll);
@@ -150,7 +150,7 @@ TEST_F(ForwardingProtocol, DataThatComesInSmallPdusPinsLittleMoreThanItsBytes) {
   EXPECT_TRUE(r->data_in() == all);
 }
 
-TEST_F(ForwardingProtocol, AnOwnerThatBreaksTheProtocolIsLeft) {
+TEST_F(ForwardingProtocol, AnOwnerThatViolatesTheProtocolIsDisconnected) {
   struct Wrong {
     const char* why;
     pdu::Bhs header;
@@ -190,7 +190,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatBreaksTheProtocolIsLeft) {
   }
 }
 
-TEST_F(ForwardingProtocol, WhatWasDataStaysTheBuffersItCameIn) {
+TEST_F(ForwardingProtocol, ReadDataLiesWithinTheBuffersThatOwnIt) {
   const auto r = pair_.run(*nexus_, read16(0, 64), 64 * 512);
   ASSERT_TRUE(r->ended);
   ASSERT_FALSE(r->command.data_in.empty());

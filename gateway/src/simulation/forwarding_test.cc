@@ -50,7 +50,7 @@ class Forwarding : public testing::Test {
   std::shared_ptr<lun::Link> link_;
 };
 
-TEST_F(Forwarding, WhatIsWrittenThroughALinkIsReadThroughIt) {
+TEST_F(Forwarding, WrittenDataIsReadBackThroughTheLink) {
   for (const uint32_t blocks : {1u, 8u, 511u, 512u, 513u, 4096u}) expect_round_trip(blocks, 65536);
 }
 
@@ -66,7 +66,7 @@ TEST_F(Forwarding, AWriteOfOneFirstBurstIsOnePduWithoutR2T) {
   }
 }
 
-TEST_F(Forwarding, DataBeyondTheFirstBurstGoesByR2T) {
+TEST_F(Forwarding, DataBeyondTheFirstBurstIsTransferredIntact) {
   open(small_bursts());
   for (const uint32_t blocks : {1u, 8u, 9u, 16u, 33u, 100u}) expect_round_trip(blocks, 1000);
 }
@@ -78,7 +78,7 @@ TEST_F(Forwarding, DigestsCoverTheAdditionalHeader) {
   expect_round_trip(33, 1000);
 }
 
-TEST_F(Forwarding, CdbsLongerThan16BytesArriveWhole) {
+TEST_F(Forwarding, CdbsLongerThan16BytesArriveComplete) {
   Bytes read32(32, 0);
   read32[0] = 0x7f;
   read32[7] = 0x18;
@@ -95,7 +95,7 @@ TEST_F(Forwarding, CdbsLongerThan16BytesArriveWhole) {
 
 // SPC-5, PREEMPT: a unit attention for every I_T nexus that lost its registration. The host was at
 // the other gateway all the time, its session with the owner begins with its command.
-TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsTold) {
+TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsReported) {
   const Bytes reserve_out = {0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0};
   Bytes list(24);
   list[15] = 0x0a;  // SERVICE ACTION RESERVATION KEY
@@ -124,7 +124,7 @@ TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsTold) {
 
 // A host at the owner sees the unit attentions at its first use of the LUN. So does a host whose
 // first command opens the forwarding session, if it was logged in already.
-TEST_F(Forwarding, ResetsAndChangedModeParametersBeforeAHostsFirstCommandAreToldToIt) {
+TEST_F(Forwarding, ResetsAndModeParameterChangesBeforeAHostsFirstCommandAreReported) {
   pair_->advance(kSecond);
   Initiator other(pair_->owner.connect());
   ASSERT_TRUE(other.login());
@@ -160,7 +160,7 @@ TEST_F(Forwarding, ResetsAndChangedModeParametersBeforeAHostsFirstCommandAreTold
   EXPECT_EQ(told(nexus_), 0) << "it has been told of the others";
 }
 
-TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
+TEST_F(Forwarding, ResidualCountsArePassedFromTheOwner) {
   const auto less = pair_->run(*nexus_, kInquiry, 4096);
   EXPECT_EQ(less->command.status, scsi::Status::kGood);
   EXPECT_EQ(less->command.data_in_size, less->data_in().size());
@@ -175,25 +175,25 @@ TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
   EXPECT_EQ(too_much->command.data_out_wanted, 512u);
 }
 
-TEST_F(Forwarding, SenseIsTheOwners) {
+TEST_F(Forwarding, SenseDataIsPassedFromTheOwner) {
   const auto r = pair_->run(*nexus_, read16(uint64_t{1} << 40, 1), 512);
   EXPECT_EQ(r->command.status, scsi::Status::kCheckCondition);
   EXPECT_EQ(r->sense_key(), 5);
   EXPECT_EQ(r->asc(), 0x21);
 }
 
-TEST_F(Forwarding, TheOriginHasToldOf2900NotTheOwner) {
+TEST_F(Forwarding, TheOwnerReportsNoPowerOnAttentionForAForwardedNexus) {
   EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(Forwarding, AHostThatMayOnlyReadMayNotWriteThere) {
+TEST_F(Forwarding, AReadOnlyHostCannotWriteThroughForwarding) {
   const auto reader = pair_->open_nexus(2, true);
   const auto w = pair_->run(*reader, write16(0, 1), 0, pattern(512));
   EXPECT_EQ(w->sense_key(), 7);
   EXPECT_EQ(pair_->run(*reader, read16(0, 1), 512)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(Forwarding, ANexusNeverCollidesWithADirectOneOfTheSameNames) {
+TEST_F(Forwarding, AForwardedNexusDoesNotReplaceADirectNexusOfTheSameName) {
   Initiator direct(pair_->owner.connect(0, 11));
   direct.name = nexus_->id().initiator_name;
   direct.isid = nexus_->id().isid;
@@ -204,7 +204,7 @@ TEST_F(Forwarding, ANexusNeverCollidesWithADirectOneOfTheSameNames) {
   EXPECT_EQ(pair_->owner.target().nexuses().size(), 2u);
 }
 
-TEST_F(Forwarding, MoreCommandsThanTheOwnersWindowWaitAndAllEnd) {
+TEST_F(Forwarding, CommandsBeyondTheOwnersWindowWaitAndAllEnd) {
   iscsi::Settings settings;
   settings.command_window = 4;
   open(settings);
@@ -218,7 +218,7 @@ TEST_F(Forwarding, MoreCommandsThanTheOwnersWindowWaitAndAllEnd) {
   for (const auto& c : all) EXPECT_TRUE(c->ended);
 }
 
-TEST_F(Forwarding, BeyondItsBoundALinkIsBusy) {
+TEST_F(Forwarding, ALinkReturnsBusyBeyondItsCommandLimit) {
   pair_->network = GatewayPair::Network::kSilent;
   std::vector<std::shared_ptr<ForwardedCommand>> all;
   for (unsigned i = 0; i < limits::kMaxLinkCommands; ++i) {
@@ -231,7 +231,7 @@ TEST_F(Forwarding, BeyondItsBoundALinkIsBusy) {
   for (const auto& c : all) EXPECT_TRUE(c->unavailable());
 }
 
-TEST_F(Forwarding, AnAbortEndsTheCommandWhenTheBackendHasLetGo) {
+TEST_F(Forwarding, AnAbortedCommandEndsWhenTheBackendCompletesIt) {
   pair_->owner.disk().hold(true);
   const auto r = pair_->run(*nexus_, read16(0, 1), 512);
   nexus_->abort(r->command);
@@ -243,7 +243,7 @@ TEST_F(Forwarding, AnAbortEndsTheCommandWhenTheBackendHasLetGo) {
   EXPECT_TRUE(r->command.aborted());
 }
 
-TEST_F(Forwarding, EachAbortReachesTheOwnerWhateverEndedBefore) {
+TEST_F(Forwarding, EachAbortReachesTheOwnerRegardlessOfEndedCommands) {
   pair_->owner.disk().hold(true);
   for (unsigned i = 0; i < 3; ++i) {
     const auto first = pair_->run(*nexus_, read16(0, 1), 512);
@@ -260,7 +260,7 @@ TEST_F(Forwarding, EachAbortReachesTheOwnerWhateverEndedBefore) {
   }
 }
 
-TEST_F(Forwarding, AnAbortOfWhatWasNotSentEndsItAtOnce) {
+TEST_F(Forwarding, AnAbortEndsAnUnsentCommandImmediately) {
   pair_->network = GatewayPair::Network::kSilent;
   const auto r = pair_->run(*nexus_, read16(0, 1), 512);
   EXPECT_FALSE(r->ended);
@@ -268,7 +268,7 @@ TEST_F(Forwarding, AnAbortOfWhatWasNotSentEndsItAtOnce) {
   EXPECT_TRUE(r->ended);
 }
 
-TEST_F(Forwarding, AResetEndsTheLunsCommandsFirst) {
+TEST_F(Forwarding, AResetIsAnsweredAfterTheCommandsOfItsLunHaveEnded) {
   pair_->owner.disk().hold(true);
   const auto r = pair_->run(*nexus_, read16(0, 1), 512);
   bool done = false;
@@ -287,7 +287,7 @@ TEST_F(Forwarding, AResetEndsTheLunsCommandsFirst) {
   EXPECT_EQ(told->ascq(), 0x03);
 }
 
-TEST_F(Forwarding, WhatAnotherHostsResetEndsIsToldAsTaskAborted) {
+TEST_F(Forwarding, ACommandEndedByAnotherHostsResetReturnsTaskAborted) {
   pair_->owner.disk().hold(true);
   const auto r = pair_->run(*nexus_, read16(0, 1), 512);
   Initiator direct(pair_->owner.connect());
@@ -301,7 +301,7 @@ TEST_F(Forwarding, WhatAnotherHostsResetEndsIsToldAsTaskAborted) {
   EXPECT_EQ(r->command.status, scsi::Status::kTaskAborted);
 }
 
-TEST_F(Forwarding, AtTheEndOfItsNexusTheOwnersEndsToo) {
+TEST_F(Forwarding, ClosingALinkEndsTheNexusAtTheOwnerAfterItsCommands) {
   pair_->owner.disk().hold(true);
   const auto r = pair_->run(*nexus_, read16(0, 1), 512);
   bool done = false;
@@ -316,7 +316,7 @@ TEST_F(Forwarding, AtTheEndOfItsNexusTheOwnersEndsToo) {
   EXPECT_TRUE(pair_->owner.target().nexuses().empty());
 }
 
-TEST_F(Forwarding, TheOwnerHasNexusesForTheLunsThatWereUsedOnly) {
+TEST_F(Forwarding, TheOwnerOpensAnItlNexusOnlyForUsedLuns) {
   pair_->run(*nexus_, read16(0, 1), 512, {}, 1);
   const auto sessions = pair_->owner.target().nexuses();
   ASSERT_EQ(sessions.size(), 1u);
@@ -325,7 +325,7 @@ TEST_F(Forwarding, TheOwnerHasNexusesForTheLunsThatWereUsedOnly) {
   EXPECT_EQ(sessions[0]->itls()[0]->lun(), 1u);
 }
 
-TEST_F(Forwarding, WhatTheOwnerRaisedBeforeALunWasUsedIsToldAtItsFirstUse) {
+TEST_F(Forwarding, AUnitAttentionBeforeTheFirstUseOfALunIsReportedAtItsFirstUse) {
   pair_->run(*nexus_, read16(0, 1), 512, {}, 1);
   pair_->owner.unit(0)->attached().raise(lun::kCapacityChanged, nullptr);
   const auto told = pair_->run(*nexus_, read16(0, 1), 512);
@@ -336,7 +336,7 @@ TEST_F(Forwarding, WhatTheOwnerRaisedBeforeALunWasUsedIsToldAtItsFirstUse) {
   EXPECT_EQ(pair_->run(*nexus_, read16(0, 1), 512)->command.status, scsi::Status::kGood);
 }
 
-TEST_F(Forwarding, ClosingALinkThatNobodyUsedEndsAtOnceButNotInsideTheCall) {
+TEST_F(Forwarding, ClosingAnUnusedLinkCompletesImmediatelyButNotInsideTheCall) {
   bool done = false;
   link_->close(true, [&] { done = true; });
   EXPECT_FALSE(done);

@@ -4,7 +4,7 @@
 namespace sluice::simulation {
 namespace {
 
-TEST_F(WriteBufferQuotaTest, TwoFirstWritesThatDoNotFitSideBySideGoOneAfterTheOther) {
+TEST_F(WriteBufferQuotaTest, TwoFirstWritesThatDoNotFitTogetherRunOneAfterTheOther) {
   grow(kHung);
   grow(kLive);
   // What a reactor of 64 MiB has beside its receive ring.
@@ -22,7 +22,7 @@ TEST_F(WriteBufferQuotaTest, TwoFirstWritesThatDoNotFitSideBySideGoOneAfterTheOt
   EXPECT_EQ(two.good, 1u) << "it is told when memory came back";
 }
 
-TEST_F(WriteBufferQuotaTest, OneThatIsAloneNeedsNotFit) {
+TEST_F(WriteBufferQuotaTest, ASingleWriteIsAdmittedEvenIfItDoesNotFit) {
   grow(kHung);
   occupy(pool().available() - kLarge);  // its last bytes would take the reserve
   Writer& w = log_in();
@@ -31,7 +31,7 @@ TEST_F(WriteBufferQuotaTest, OneThatIsAloneNeedsNotFit) {
   EXPECT_GT(w.asked_for, 0u);
 }
 
-TEST_F(WriteBufferQuotaTest, OneThatIsAloneLeavesPeersThatReadNothingWhatTheyHave) {
+TEST_F(WriteBufferQuotaTest, ASingleWriteWaitsWhileOtherUsersOccupyTheMemory) {
   grow(kHung);
   occupy(pool().available() - kLarge / 4 * 3);  // more than the reserve is free
   Writer& w = log_in();
@@ -47,7 +47,7 @@ TEST_F(WriteBufferQuotaTest, OneThatIsAloneLeavesPeersThatReadNothingWhatTheyHav
 // Three hosts write to one LUN without a pause; what becomes of a large write of another host?
 class LargeWrite : public WriteBufferQuotaTest, public testing::WithParamInterface<uint64_t> {};
 
-TEST_P(LargeWrite, IsNotOvertakenForEver) {
+TEST_P(LargeWrite, IsAdmittedAfterTheMemoryPatienceDespiteConcurrentWrites) {
   grow(static_cast<unsigned>(GetParam()));
   occupy(size_t{72} << 20);  // beside what one unit takes, it does not fit
   for (unsigned i = 0; i < 3; ++i) {
@@ -76,7 +76,7 @@ TEST_P(LargeWrite, IsNotOvertakenForEver) {
 INSTANTIATE_TEST_SUITE_P(OfAnotherUnit, LargeWrite, testing::Values(kLive));
 INSTANTIATE_TEST_SUITE_P(OfAUnitThatAlwaysHoldsSomething, LargeWrite, testing::Values(kHung));
 
-TEST_F(WriteBufferQuotaTest, ALargeWriteIsNotOvertakenForEverByItsSessionsOthers) {
+TEST_F(WriteBufferQuotaTest, ALargeWriteIsAdmittedInTimeDespiteOtherWritesOfItsSession) {
   grow(kLive);
   Writer& w = log_in();
   for (unsigned n = 0; n < 120; ++n) w.start(kHung, kBytes);
@@ -97,7 +97,7 @@ TEST_F(WriteBufferQuotaTest, ALargeWriteIsNotOvertakenForEverByItsSessionsOthers
   EXPECT_EQ(w.good, 121u);
 }
 
-TEST_F(WriteBufferQuotaTest, AUnitThatHangsHoldsNobodyUpForItsLargeWrites) {
+TEST_F(WriteBufferQuotaTest, ALargeWriteToAHangingUnitDoesNotDelayReadsOfOtherUnits) {
   grow(kHung);
   occupy(size_t{72} << 20);
   gateway_.disk(kHung).hold(true);

@@ -34,14 +34,14 @@ class Latency : public testing::Test {
   Initiator host_{gateway_.connect()};
 };
 
-TEST_F(Latency, ACommandThatEndsInItsBatchTookTheWholeBatch) {
+TEST_F(Latency, ACommandThatEndsInItsBatchIsMeasuredAsTheWholeBatch) {
   send_read();
   expect_one(reads(), kBatch);
   EXPECT_EQ(host_.execute(write16(0, 1), 0, std::vector<uint8_t>(512)).status, 0);
   expect_one(writes(), kBatch);
 }
 
-TEST_F(Latency, EveryCommandOfABatchTookTheWholeBatch) {
+TEST_F(Latency, EveryCommandOfABatchIsMeasuredAsTheWholeBatch) {
   std::vector<uint8_t> together;
   for (int i = 0; i < 5; ++i) {
     const auto one =
@@ -53,7 +53,7 @@ TEST_F(Latency, EveryCommandOfABatchTookTheWholeBatch) {
   EXPECT_EQ(reads().sum, uint64_t{5 * kBatch});
 }
 
-TEST_F(Latency, ACommandThatEndsLaterTookUntilTheEndOfThatBatch) {
+TEST_F(Latency, ACommandThatEndsLaterIsMeasuredUntilTheEndOfItsFinalBatch) {
   gateway_.disk().hold(true);
   send_read();
   EXPECT_EQ(reads().count, 0u) << "it is still under way";
@@ -63,7 +63,7 @@ TEST_F(Latency, ACommandThatEndsLaterTookUntilTheEndOfThatBatch) {
   expect_one(reads(), 3 * kMillisecond + kBatch);
 }
 
-TEST_F(Latency, AWriteCountsFromItsCommandAndNotFromItsData) {
+TEST_F(Latency, AWriteIsMeasuredFromItsCommandNotFromItsData) {
   const pdu::Bhs h = host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | 1, 512);
   host_.send(h);
   const auto r2t = host_.answer();
@@ -75,7 +75,7 @@ TEST_F(Latency, AWriteCountsFromItsCommandAndNotFromItsData) {
   expect_one(writes(), 20 * kMillisecond + kBatch);
 }
 
-TEST_F(Latency, AReadThatWasHeldForAPeerThatDoesNotReadCountsFromItsArrival) {
+TEST_F(Latency, AReadDelayedByAPeerThatDoesNotReadIsMeasuredFromItsArrival) {
   constexpr uint32_t kBytes = limits::kMaxOutputBytes / 4;
   host_.connection().set_reading(false);
   for (int i = 0; i < 5; ++i) {
@@ -92,7 +92,7 @@ TEST_F(Latency, AReadThatWasHeldForAPeerThatDoesNotReadCountsFromItsArrival) {
   EXPECT_EQ(reads().sum, at_once * kBatch + (5 - at_once) * (9 * kMillisecond + kBatch));
 }
 
-TEST_F(Latency, ACommandAheadOfItsOrderCountsFromItsArrival) {
+TEST_F(Latency, ACommandReceivedOutOfOrderIsMeasuredFromItsArrival) {
   const pdu::Bhs first = host_.request(Opcode::kNopOut, false);
   send_read();
   EXPECT_EQ(reads().count, 0u);
@@ -101,7 +101,7 @@ TEST_F(Latency, ACommandAheadOfItsOrderCountsFromItsArrival) {
   expect_one(reads(), 2 * kMillisecond + kBatch);
 }
 
-TEST_F(Latency, OfALunRemovedInTheBatchKeepsItNoLongerThanTheBatch) {
+TEST_F(Latency, ARemovedUnitIsReleasedAtTheEndOfItsLastBatch) {
   const std::weak_ptr<lun::Unit> unit = gateway_.unit();
   // Command and removal meet in one batch: the connection's bytes first, then what was posted.
   host_.connection().deliver(

@@ -59,7 +59,7 @@ TEST_F(LentMemory, OutlivesItsRemovedLunUntilTheBytesWereSent) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).asc, 0x25) << "the LUN itself is gone";
 }
 
-TEST_F(LentMemory, OfARemovedLunGoesWithTheConnection) {
+TEST_F(LentMemory, OfARemovedLunIsReleasedWithTheConnection) {
   read_without_taking_the_answer();
   gateway_.remove_lun(0);
   host_.connection().hang_up();
@@ -80,7 +80,7 @@ TEST_F(LentMemory, OutlivesALoggedOutSessionUntilTheBytesWereSent) {
   EXPECT_FALSE(unit_lives());
 }
 
-TEST_F(LentMemory, IsNotHeldOnceEverythingWasSent) {
+TEST_F(LentMemory, IsReleasedAfterAllBytesWereSent) {
   read_without_taking_the_answer();
   EXPECT_EQ(take(), data_);
   gateway_.remove_lun(0);

@@ -70,7 +70,7 @@ TEST_F(Lifecycle, ReinstatementWaitsForTheCommandsInFlight) {
 }
 
 // Otherwise hosts that reconnect while a pool hangs would block all other logins.
-TEST_F(Lifecycle, WhoWaitsForTheOldSessionIsNotCountedAsInItsLogin) {
+TEST_F(Lifecycle, AConnectionThatWaitsForTheOldSessionIsNotCountedAsInLogin) {
   hold_a_read();
   Initiator again(gateway_.connect());
   EXPECT_TRUE(again.connection().in_login());
@@ -94,7 +94,7 @@ TEST_F(Lifecycle, AnotherIsidOrPortalGroupIsAnotherNexus) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
 }
 
-TEST_F(Lifecycle, ATsihOfNoSessionIsRefused) {
+TEST_F(Lifecycle, ATsihThatDoesNotMatchASessionIsRefused) {
   Initiator wrong(gateway_.connect());
   EXPECT_EQ(
       status(wrong.login({}, SimulatedGateway::kTarget, static_cast<uint16_t>(host_.tsih + 1))),
@@ -108,7 +108,7 @@ TEST_F(Lifecycle, ATsihOfNoSessionIsRefused) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0) << "the session is untouched";
 }
 
-TEST_F(Lifecycle, TheRightTsihReplacesTheConnectionAndKeepsItsNumber) {
+TEST_F(Lifecycle, AMatchingTsihReplacesTheConnectionAndRetainsTheTsih) {
   Initiator again(gateway_.connect());
   EXPECT_EQ(status(again.login({}, SimulatedGateway::kTarget, host_.tsih)), 0);
   EXPECT_EQ(again.tsih, host_.tsih);
@@ -122,7 +122,7 @@ TEST_F(Lifecycle, ASecondConnectionIsRefused) {
   EXPECT_FALSE(host_.connection().closed());
 }
 
-TEST_F(Lifecycle, LogoutClosesTheSessionOnceItsCommandsAreGone) {
+TEST_F(Lifecycle, LogoutClosesTheSessionAfterItsCommandsHaveEnded) {
   hold_a_read();
   pdu::Bhs h = host_.request(Opcode::kLogoutRequest, true);
   host_.send(h);
@@ -137,12 +137,12 @@ TEST_F(Lifecycle, LogoutClosesTheSessionOnceItsCommandsAreGone) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Lifecycle, LogoutOfTheConnectionIsThatOfTheSession) {
+TEST_F(Lifecycle, LogoutOfTheConnectionEndsTheSession) {
   EXPECT_EQ(logout(1).header.u8(2), 0);
   EXPECT_TRUE(host_.connection().ended());
 }
 
-TEST_F(Lifecycle, LogoutSaysWhatItDoesNotDo) {
+TEST_F(Lifecycle, AnUnsupportedLogoutIsRefusedAndTheSessionContinues) {
   EXPECT_EQ(logout(1, 7).header.u8(2), 1) << "CID not found";
   EXPECT_EQ(logout(2).header.u8(2), 2) << "recovery is not supported";
   EXPECT_EQ(logout(3).header.opcode(), Opcode::kReject);
@@ -150,7 +150,7 @@ TEST_F(Lifecycle, LogoutSaysWhatItDoesNotDo) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
 }
 
-TEST_F(Lifecycle, ALostConnectionEndsWhenTheBackendHasLetGo) {
+TEST_F(Lifecycle, ALostConnectionEndsAfterTheBackendCompletes) {
   hold_a_read();
   host_.send(host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096));
   host_.connection().hang_up();
@@ -160,7 +160,7 @@ TEST_F(Lifecycle, ALostConnectionEndsWhenTheBackendHasLetGo) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Lifecycle, ALostConnectionKeepsNoOutputWhileTheBackendHangs) {
+TEST_F(Lifecycle, ALostConnectionRetainsNoOutputWhileTheBackendHangs) {
   fill_output();
   host_.connection().hang_up();
   EXPECT_FALSE(host_.connection().ended());
@@ -170,7 +170,7 @@ TEST_F(Lifecycle, ALostConnectionKeepsNoOutputWhileTheBackendHangs) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Lifecycle, AReinstatedConnectionKeepsNoOutputWhileTheBackendHangs) {
+TEST_F(Lifecycle, AReinstatedConnectionRetainsNoOutputWhileTheBackendHangs) {
   fill_output();
   Initiator again(gateway_.connect());
   EXPECT_FALSE(again.login());
@@ -181,7 +181,7 @@ TEST_F(Lifecycle, AReinstatedConnectionKeepsNoOutputWhileTheBackendHangs) {
   EXPECT_EQ(host_.connection().core().outbox().bytes(), 0u) << "nor what was answered since";
 }
 
-TEST_F(Lifecycle, LosingTheConnectionWhileLoggingOutIsFine) {
+TEST_F(Lifecycle, AConnectionLostDuringLogoutEndsAfterTheBackendCompletes) {
   hold_a_read();
   host_.send(host_.request(Opcode::kLogoutRequest, true));
   host_.connection().hang_up();
@@ -189,7 +189,7 @@ TEST_F(Lifecycle, LosingTheConnectionWhileLoggingOutIsFine) {
   EXPECT_TRUE(host_.connection().ended());
 }
 
-TEST_F(Lifecycle, OfTwoRacingLoginsTheLastIsLeft) {
+TEST_F(Lifecycle, OfTwoConcurrentLoginsTheLastSucceeds) {
   hold_a_read();
   Initiator second(gateway_.connect());
   Initiator third(gateway_.connect());
@@ -203,7 +203,7 @@ TEST_F(Lifecycle, OfTwoRacingLoginsTheLastIsLeft) {
   EXPECT_NE(third.execute(kTestUnitReady, 0).status, 0xff) << "it is answered";
 }
 
-TEST_F(Lifecycle, AClaimantThatLeavesMakesRoom) {
+TEST_F(Lifecycle, APendingLoginThatDisconnectsDoesNotBlockALaterOne) {
   hold_a_read();
   Initiator second(gateway_.connect());
   Initiator third(gateway_.connect());
@@ -224,7 +224,7 @@ TEST_F(Lifecycle, DataBeforeTheLoginResponseEndsTheConnection) {
   EXPECT_TRUE(again.connection().ended());
 }
 
-TEST_F(Lifecycle, DiscoveryTakesTextAndLogoutOnly) {
+TEST_F(Lifecycle, ADiscoverySessionAcceptsTextAndLogoutOnly) {
   Initiator discovery(gateway_.connect());
   ASSERT_EQ(status(discovery.login({}, "")), 0);
   for (const Opcode op : {Opcode::kScsiCommand, Opcode::kTaskManagementRequest, Opcode::kNopOut}) {
@@ -259,7 +259,7 @@ TEST_F(Lifecycle, AnIdleDiscoverySessionIsClosed) {
   EXPECT_TRUE(discovery.connection().ended());
 }
 
-TEST_F(Lifecycle, LoginsThatDoNotFinishAreClosed) {
+TEST_F(Lifecycle, IncompleteLoginsAreClosedAfterTheLoginTimeout) {
   Initiator silent(gateway_.connect());
   Initiator slow(gateway_.connect());
   pdu::Bhs h = slow.request(Opcode::kLoginRequest, true);
@@ -272,7 +272,7 @@ TEST_F(Lifecycle, LoginsThatDoNotFinishAreClosed) {
   EXPECT_TRUE(slow.connection().ended()) << "slow-loris";
 }
 
-TEST_F(Lifecycle, WhoDoesNotLogInFirstIsRefused) {
+TEST_F(Lifecycle, AConnectionThatDoesNotBeginWithALoginIsRefused) {
   for (const Opcode op : {Opcode::kNopOut, Opcode::kScsiCommand, static_cast<Opcode>(0x1c)}) {
     Initiator rude(gateway_.connect());
     rude.send(rude.request(op, true));

@@ -22,7 +22,7 @@ TEST_F(Linux, ProbesTheDiskAsSdDoes) {
   }
 }
 
-TEST_F(Linux, LearnsFromSupportedOpcodesThatWriteSame16Exists) {
+TEST_F(Linux, FindsWriteSame16InTheSupportedOperationCodes) {
   const auto one = run("a3 0c 01 93 00 00 00 00 02 00 00 00", 512);
   expect_good(one);
   ASSERT_GE(one.data.size(), 4u);
@@ -39,7 +39,7 @@ TEST_F(Linux, AluaHandlerFindsItsGroupWithTheExtendedHeader) {
   EXPECT_EQ(groups.data[4] >> 4 & 7, 1) << "extended header";
 }
 
-TEST_F(Linux, HearsOfAResizeByUnitAttention) {
+TEST_F(Linux, ReceivesAUnitAttentionForAResize) {
   ASSERT_TRUE(gateway_.unit()->resize(SimulatedGateway::kLunBytes * 2).ok());
   for (Initiator* host : {&host_, &other_}) {
     expect_sense(host->execute(kTestUnitReady, 0), 6, 0x2a, 0x09);
@@ -47,7 +47,7 @@ TEST_F(Linux, HearsOfAResizeByUnitAttention) {
   }
 }
 
-TEST_F(Linux, HearsOfNewAndRemovedLuns) {
+TEST_F(Linux, ReceivesAUnitAttentionForAddedAndRemovedLuns) {
   gateway_.target().set_luns({{0, gateway_.unit(0)}}, gateway_);
   gateway_.run();
   expect_sense(run("00 00 00 00 00 00"), 6, 0x3f, 0x0e);
@@ -63,7 +63,7 @@ TEST_F(Linux, FlushesWithSynchronizeCache) {
   expect_good(run("91 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"));
 }
 
-TEST_F(Linux, WarmResetTellsEveryNexus) {
+TEST_F(Linux, WarmResetEstablishesAUnitAttentionForAnotherNexus) {
   pdu::Bhs reset = host_.request(pdu::Opcode::kTaskManagementRequest, true);
   reset.set_flags(0x80 | 6);
   host_.send(reset);

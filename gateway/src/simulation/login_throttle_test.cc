@@ -27,7 +27,7 @@ class HeldAnswers : public testing::Test {
   SimulatedGateway gateway_;
 };
 
-TEST_F(HeldAnswers, AFailureAfterTheFirstFewIsAnsweredLater) {
+TEST_F(HeldAnswers, ALoginFailureBeyondTheFreeFailuresIsAnsweredAfterADelay) {
   EXPECT_EQ(delayed(), 0u);
   Initiator host(gateway_.connect());
   EXPECT_FALSE(host.login()) << "not answered yet";
@@ -42,7 +42,7 @@ TEST_F(HeldAnswers, AFailureAfterTheFirstFewIsAnsweredLater) {
   EXPECT_TRUE(host.connection().ended());
 }
 
-TEST_F(HeldAnswers, AConnectionThatEndsMeanwhileLeavesNothing) {
+TEST_F(HeldAnswers, AConnectionThatIsClosedDuringTheDelayEnds) {
   Initiator host(gateway_.connect());
   EXPECT_FALSE(host.login());
   host.connection().hang_up();
@@ -50,21 +50,21 @@ TEST_F(HeldAnswers, AConnectionThatEndsMeanwhileLeavesNothing) {
   EXPECT_TRUE(host.connection().ended());
 }
 
-TEST_F(HeldAnswers, ATargetThatIsNotThereIsAnsweredAtOnce) {
+TEST_F(HeldAnswers, ALoginToAnUnknownTargetIsAnsweredImmediately) {
   Initiator host(gateway_.connect());
   const auto a = host.login({}, "iqn.2026-11.dev.sluice:nowhere");
   ASSERT_TRUE(a);
   EXPECT_EQ(a->header.u16(36), 0x0203);
 }
 
-TEST_F(HeldAnswers, FailuresAreReportedWithInitiatorAndAddress) {
+TEST_F(HeldAnswers, FailuresAreReportedWithTheirInitiatorAndCount) {
   const iscsi::LoginFailureReport report = gateway_.gateway().throttle.take_report();
   ASSERT_EQ(report.failures.size(), 1u);
   EXPECT_EQ(report.failures[0].initiator, Initiator::kName);
   EXPECT_EQ(report.failures[0].count, limits::kFreeLoginFailures);
 }
 
-TEST(MakeRoom, EndsALoginAndADiscoverySessionThatHasProvenNothing) {
+TEST(MakeRoom, EndsAPendingLoginAndAnUnauthenticatedDiscoverySession) {
   SimulatedGateway gateway;
   SimulatedConnection& silent = gateway.connect();
   silent.core().make_room();

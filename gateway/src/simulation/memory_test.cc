@@ -49,7 +49,7 @@ class Memory : public testing::Test {
   size_t most_ = 0;
 };
 
-TEST_F(Memory, ABurstOfLargeWritesStaysInTheBudgetAndEnds) {
+TEST_F(Memory, ConcurrentLargeWritesStayWithinTheBudgetAndEnd) {
   start_writes();
   // In turn, a burst of each: every write has part of its data before any has all of it.
   while (answer_one()) {
@@ -60,7 +60,7 @@ TEST_F(Memory, ABurstOfLargeWritesStaysInTheBudgetAndEnds) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Memory, AbortingThoseThatWaitOrHoldLetsTheOthersOn) {
+TEST_F(Memory, AbortingAdmittedOrWaitingWritesAllowsTheOthersToContinue) {
   start_writes();
   std::vector<pdu::Bhs> first;
   for (const Answer& a : host_.answers()) first.push_back(a.header);
@@ -90,7 +90,7 @@ TEST_F(Memory, AbortingThoseThatWaitOrHoldLetsTheOthersOn) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Memory, LosingTheConnectionGivesEverythingBack) {
+TEST_F(Memory, ALostConnectionReleasesAllItsBuffers) {
   start_writes();
   for (int i = 0; i < 40; ++i) answer_one();
   EXPECT_GT(gateway_.buffers().in_use(), 0u);
@@ -100,7 +100,7 @@ TEST_F(Memory, LosingTheConnectionGivesEverythingBack) {
 }
 
 // Each PDU comes in a receive buffer of its own here, as on a busy reactor.
-TEST_F(Memory, AWriteInSmallDataOutsPinsLittleMoreThanItsBytes) {
+TEST_F(Memory, AWriteInSmallDataOutPdusOccupiesBoundedMemory) {
   host_.send(host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096));
   const auto r2t = host_.answer();
   ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
@@ -120,7 +120,7 @@ TEST_F(Memory, AWriteInSmallDataOutsPinsLittleMoreThanItsBytes) {
   EXPECT_EQ(host_.execute(read16(0, 8), 4096).data, all);
 }
 
-TEST_F(Memory, PeersThatDoNotReadLeaveTheReactorMemoryToReceiveInto) {
+TEST_F(Memory, PeersThatDoNotReadLeaveMemoryForReceiving) {
   constexpr uint32_t kRead = 1u << 20;
   gateway_.disk(0).hold(true);  // so that data is read into buffers, not lent
   std::vector<std::unique_ptr<Initiator>> hosts;
@@ -152,7 +152,7 @@ TEST_F(Memory, PeersThatDoNotReadLeaveTheReactorMemoryToReceiveInto) {
   }
 }
 
-TEST_F(Memory, RequestsAheadOfTheirOrderAreBounded) {
+TEST_F(Memory, RequestsReceivedOutOfOrderOccupyBoundedMemory) {
   ++host_.cmd_sn;  // one never comes
   const std::vector<uint8_t> data(262144);
   for (uint32_t i = 0; i < limits::kDefaultCommandWindow - 1; ++i) {

@@ -34,7 +34,7 @@ class Ordering : public testing::Test {
   std::unique_ptr<Initiator> host_;
 };
 
-TEST_F(Ordering, HoldsEarlyCommandsUntilTheGapIsFilled) {
+TEST_F(Ordering, QueuesEarlyCommandsUntilTheCmdSnGapIsFilled) {
   log_in(1, 16);
   const uint32_t sn = host_->cmd_sn;
   const auto third = ready(sn + 2);
@@ -47,7 +47,7 @@ TEST_F(Ordering, HoldsEarlyCommandsUntilTheGapIsFilled) {
   EXPECT_EQ(answered(), (std::vector{first.itt(), second.itt(), third.itt()}));
 }
 
-TEST_F(Ordering, IgnoresDuplicatesAndNumbersOutsideTheWindow) {
+TEST_F(Ordering, IgnoresDuplicatesAndCmdSnsOutsideTheWindow) {
   log_in(1, 16);
   const uint32_t sn = host_->cmd_sn;
   host_->send(ready(sn - 1));
@@ -59,7 +59,7 @@ TEST_F(Ordering, IgnoresDuplicatesAndNumbersOutsideTheWindow) {
   EXPECT_EQ(answered().size(), 2u) << "the missing one and one of the two duplicates";
 }
 
-TEST_F(Ordering, RunsImmediateCommandsAtOnceWithoutTakingANumber) {
+TEST_F(Ordering, ExecutesImmediateCommandsWithoutDelayOrConsumingACmdSn) {
   log_in(1, 16);
   const uint32_t sn = host_->cmd_sn;
   host_->send(ready(sn + 1));
@@ -89,7 +89,7 @@ TEST_F(Ordering, WindowClosesWhileCommandsRunAndOpensAsTheyEnd) {
   EXPECT_EQ(a->header.u32(32), host_->cmd_sn) << "MaxCmdSN: one place is free";
 }
 
-TEST_F(Ordering, CountsAcrossTheEndOfTheNumbers) {
+TEST_F(Ordering, CountsAcrossTheCmdSnWraparound) {
   log_in(0xfffffff0, 8);
   for (int i = 0; i < 64; ++i) ASSERT_EQ(host_->execute(kTestUnitReady, 0).status, 0) << i;
 }
@@ -137,7 +137,7 @@ class Digests : public testing::Test {
   Initiator host_{gateway_.connect()};
 };
 
-TEST_F(Digests, ProtectDataBothWays) {
+TEST_F(Digests, ARoundTripWithDigestsPreservesData) {
   std::vector<uint8_t> data(262144 + 512);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 31);
   EXPECT_EQ(host_.execute(write16(0, 513), 0, data).status, 0);
@@ -151,7 +151,7 @@ TEST_F(Digests, DamagedHeaderEndsTheConnection) {
   EXPECT_TRUE(host_.connection().closed());
 }
 
-TEST_F(Digests, DamagedImmediateDataIsRejectedAndTheCommandForgotten) {
+TEST_F(Digests, DamagedImmediateDataIsRejectedAndTheCommandDiscarded) {
   const std::vector<uint8_t> data(512, 7);
   const auto h = host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | 1, 512);
   auto bytes = host_.frame(h, data);

@@ -132,7 +132,7 @@ class Solicited : public testing::Test {
   const std::vector<uint8_t> zeros_ = std::vector<uint8_t>(4 * kMiB);
 };
 
-TEST_F(Solicited, AllWritesTogetherAreAskedForNoMoreThanTheBound) {
+TEST_F(Solicited, AllWritesTogetherSolicitNoMoreThanTheLimit) {
   log_in(kMiB / 2, 8);
   for (int i = 0; i < 12; ++i) start_write(4 * kMiB);
   send_all();  // look() holds it against the bound each time
@@ -141,7 +141,7 @@ TEST_F(Solicited, AllWritesTogetherAreAskedForNoMoreThanTheBound) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, TheOldestWriteIsAskedForFirst) {
+TEST_F(Solicited, TheOldestWriteReceivesItsR2tFirst) {
   log_in(kMiB, 1);
   std::vector<uint32_t> writes;
   for (int i = 0; i < 6; ++i) writes.push_back(start_write(2 * kMiB));
@@ -158,7 +158,7 @@ TEST_F(Solicited, TheOldestWriteIsAskedForFirst) {
   EXPECT_EQ(asked_[3].itt, writes[4]);
 }
 
-TEST_F(Solicited, ASmallBurstDoesNotOvertakeALargeOneThatWaits) {
+TEST_F(Solicited, ASmallBurstDoesNotOvertakeAWaitingLargeBurst) {
   log_in(kMiB, 4);
   start_write(3 * kMiB + kMiB / 2);
   const uint32_t large = start_write(kMiB);
@@ -170,7 +170,7 @@ TEST_F(Solicited, ASmallBurstDoesNotOvertakeALargeOneThatWaits) {
   EXPECT_EQ(outstanding(small), 0u);
 }
 
-TEST_F(Solicited, MoreIsAskedForAsSoonAsPartOfABurstMadeRoom) {
+TEST_F(Solicited, AnR2tIsSentAsSoonAsPartOfAnEarlierBurstHasArrived) {
   log_in(kMiB, 4);
   start_write(4 * kMiB);
   const uint32_t next = start_write(kMiB / 4);
@@ -180,7 +180,7 @@ TEST_F(Solicited, MoreIsAskedForAsSoonAsPartOfABurstMadeRoom) {
   EXPECT_EQ(outstanding(next), kMiB / 4) << "the first burst is still under way";
 }
 
-TEST_F(Solicited, AMaxBurstLengthAboveTheBoundIsNotMadeUseOf) {
+TEST_F(Solicited, AnR2tDoesNotExceedTheLimitEvenIfMaxBurstLengthDoes) {
   log_in(limits::kMaxBurst - 512, 4);
   backend::Spec spec;
   spec.kind = "memory";
@@ -194,7 +194,7 @@ TEST_F(Solicited, AMaxBurstLengthAboveTheBoundIsNotMadeUseOf) {
   EXPECT_EQ(statuses_.size(), 1u);
 }
 
-TEST_F(Solicited, UnsolicitedDataIsNotCounted) {
+TEST_F(Solicited, UnsolicitedDataDoesNotCountAgainstTheLimit) {
   iscsi::Settings settings;
   settings.offer.max_recv_data_segment_length = limits::kMaxSegment;
   gateway_ = std::make_unique<SimulatedGateway>(settings);
@@ -214,7 +214,7 @@ TEST_F(Solicited, UnsolicitedDataIsNotCounted) {
   EXPECT_EQ(statuses_.size(), 3u);
 }
 
-TEST_F(Solicited, AnAbortedWriteGivesItsRoomBackOnce) {
+TEST_F(Solicited, AnAbortedWriteReleasesItsSolicitedBytesOnce) {
   log_in(kMiB, 4);
   const uint32_t first = start_write(4 * kMiB);
   const uint32_t second = start_write(4 * kMiB);
@@ -243,7 +243,7 @@ TEST_F(Solicited, AnAbortedWriteGivesItsRoomBackOnce) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, AnAbortedWriteThatWaitsIsNotAskedForAnything) {
+TEST_F(Solicited, AnAbortedWaitingWriteReceivesNoR2t) {
   log_in(kMiB, 4);
   start_write(4 * kMiB);
   const uint32_t second = start_write(4 * kMiB);
@@ -258,7 +258,7 @@ TEST_F(Solicited, AnAbortedWriteThatWaitsIsNotAskedForAnything) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, AFunctionOnAllWritesAsksNoneOfThemForMore) {
+TEST_F(Solicited, ATaskSetFunctionOrResetStopsR2tsForAllWrites) {
   for (const TaskFunction f : {TaskFunction::kAbortTaskSet, TaskFunction::kClearTaskSet,
                                TaskFunction::kLogicalUnitReset, TaskFunction::kTargetWarmReset}) {
     log_in(kMiB, 4);
@@ -276,7 +276,7 @@ TEST_F(Solicited, AFunctionOnAllWritesAsksNoneOfThemForMore) {
   }
 }
 
-TEST_F(Solicited, AWriteWhoseDataWentWrongIsAskedForNoMoreAndGivesItsRoomBack) {
+TEST_F(Solicited, AWriteWithInvalidDataReceivesNoMoreR2tsAndReleasesItsBytes) {
   log_in(kMiB, 8);
   const uint32_t first = start_write(2 * kMiB);
   const uint32_t bad = start_write(4 * kMiB);
@@ -301,7 +301,7 @@ TEST_F(Solicited, AWriteWhoseDataWentWrongIsAskedForNoMoreAndGivesItsRoomBack) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, DamagedDataMakesRoomAsGoodDataDoes) {
+TEST_F(Solicited, DamagedDataReleasesSolicitedBytesLikeIntactData) {
   log_in(kMiB, 4, true);
   const uint32_t bad = start_write(4 * kMiB);
   const uint32_t next = start_write(kMiB);
@@ -320,7 +320,7 @@ TEST_F(Solicited, DamagedDataMakesRoomAsGoodDataDoes) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, MoreDataThanWasAskedForMakesNoMoreRoomThanThat) {
+TEST_F(Solicited, ExcessDataReleasesNoMoreThanTheRequestedBytes) {
   log_in(kMiB, 2);
   const uint32_t bad = start_write(2 * kMiB);
   start_write(4 * kMiB);
@@ -343,7 +343,7 @@ TEST_F(Solicited, MoreDataThanWasAskedForMakesNoMoreRoomThanThat) {
   expect_all_room_is_free();
 }
 
-TEST_F(Solicited, HowEverItIsMixedWithAbortsAllWritesEndAndAllRoomIsFree) {
+TEST_F(Solicited, RandomWritesAndAbortsAllEndAndReleaseAllSolicitedBytes) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](uint32_t n) { return static_cast<uint32_t>(random() % n); };

@@ -30,7 +30,7 @@ class TwoReactors : public testing::Test {
   Initiator there_{gateway_.connect(1)};
 };
 
-TEST_F(TwoReactors, LunResetWaitsForTheOtherReactorsBackend) {
+TEST_F(TwoReactors, ALunResetWaitsForCommandsOfTheOtherReactor) {
   gateway_.disk().hold(true);
   const auto read = there_.command(read16(0, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512);
   there_.send(read);
@@ -44,7 +44,7 @@ TEST_F(TwoReactors, LunResetWaitsForTheOtherReactorsBackend) {
   EXPECT_EQ(there_.execute(kTestUnitReady, 0).asc, 0x29);
 }
 
-TEST_F(TwoReactors, AResetWhoseAskerLeavesStillEnds) {
+TEST_F(TwoReactors, AResetEndsEvenIfItsInitiatorDisconnects) {
   gateway_.disk().hold(true);
   there_.send(there_.command(read16(0, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512));
   here_.send(function(pdu::TaskFunction::kLogicalUnitReset));
@@ -55,7 +55,7 @@ TEST_F(TwoReactors, AResetWhoseAskerLeavesStillEnds) {
   EXPECT_TRUE(there_.connection().ended());
 }
 
-TEST_F(TwoReactors, ReinstatementOverTheOtherReactorWaits) {
+TEST_F(TwoReactors, ReinstatementOnAnotherReactorWaitsForCommandsInFlight) {
   gateway_.disk().hold(true);
   here_.send(here_.command(read16(0, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512));
   Initiator again(gateway_.connect(1));
@@ -68,14 +68,14 @@ TEST_F(TwoReactors, ReinstatementOverTheOtherReactorWaits) {
   EXPECT_EQ(again.execute(kTestUnitReady, 0).asc, 0x29);
 }
 
-TEST_F(TwoReactors, ColdResetEndsSessionsEverywhere) {
+TEST_F(TwoReactors, AColdResetEndsSessionsOnAllReactors) {
   here_.send(function(pdu::TaskFunction::kTargetColdReset));
   EXPECT_EQ(here_.answers().size(), 1u);
   EXPECT_TRUE(here_.connection().ended());
   EXPECT_TRUE(there_.connection().ended());
 }
 
-TEST_F(TwoReactors, WritesHereAreReadThere) {
+TEST_F(TwoReactors, DataWrittenOnOneReactorIsReadOnAnother) {
   const std::vector<uint8_t> data(4096, 0x77);
   EXPECT_EQ(here_.execute(write16(0, 8), 0, data).status, 0);
   EXPECT_EQ(there_.execute(read16(0, 8), 4096).data, data);

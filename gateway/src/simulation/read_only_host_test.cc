@@ -37,7 +37,7 @@ TEST_F(ReadOnlyHost, ReadsButIsRefusedEveryChange) {
   EXPECT_EQ(writer_.execute(read16(0, 1), 512).data, Bytes(512)) << "nothing was written";
 }
 
-TEST_F(ReadOnlyHost, CantStopTheUnitUnderThoseThatWrite) {
+TEST_F(ReadOnlyHost, CannotStopTheUnit) {
   EXPECT_EQ(reader_.execute(hex("1b 00 00 00 00 00"), 0).sense_key, 7);
   EXPECT_EQ(writer_.execute(write16(0, 1), 0, Bytes(512, 1)).status, 0);
   EXPECT_EQ(reader_.execute(hex("1b 00 00 00 01 00"), 0).status, 0) << "to start it does no harm";
@@ -51,7 +51,7 @@ TEST_F(ReadOnlyHost, SeesItsLunsAsWriteProtectedWhileOthersWrite) {
   EXPECT_EQ(writer_.execute(write16(0, 1), 0, Bytes(512, 1)).status, 0);
 }
 
-TEST_F(ReadOnlyHost, CantWriteThroughAThirdPartyCopy) {
+TEST_F(ReadOnlyHost, CannotWriteThroughAThirdPartyCopy) {
   EXPECT_EQ(reader_.execute(hex("83 00 00 00 00 00 00 00 00 00 00 00 00 10 00 00"), 0, Bytes(16))
                 .sense_key,
             7);

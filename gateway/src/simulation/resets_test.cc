@@ -44,7 +44,7 @@ TEST_F(Resets, AbortTaskSetEndsThisSessionsTasksOfThatLunOnly) {
   EXPECT_EQ(other_->execute(kTestUnitReady, 0).status, 0) << "no unit attention";
 }
 
-TEST_F(Resets, ClearTaskSetEndsTheTasksOfOneNexusAsTstSays) {
+TEST_F(Resets, ClearTaskSetEndsOnlyTheTasksOfItsNexusAccordingToTst) {
   log_in_other();
   gateway_.disk().hold(true);
   start_read(host_);
@@ -56,7 +56,7 @@ TEST_F(Resets, ClearTaskSetEndsTheTasksOfOneNexusAsTstSays) {
   EXPECT_EQ(other_->answers().size(), 1u);
 }
 
-TEST_F(Resets, AbortTaskSetForgetsCommandsAheadOfTheirOrder) {
+TEST_F(Resets, AbortTaskSetDiscardsCommandsReceivedOutOfOrder) {
   const auto missing = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
   host_.send(host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0));
   const auto spared = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0, 1);
@@ -71,7 +71,7 @@ TEST_F(Resets, AbortTaskSetForgetsCommandsAheadOfTheirOrder) {
   expect_all_is_well(host_);
 }
 
-TEST_F(Resets, LunResetEndsEverybodysTasksAndTellsEverybody) {
+TEST_F(Resets, ALunResetEndsTheTasksOfAllNexusesAndEstablishesUnitAttentions) {
   log_in_other();
   gateway_.disk().hold(true);
   start_read(host_);
@@ -100,7 +100,7 @@ TEST_F(Resets, LunResetEndsEverybodysTasksAndTellsEverybody) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0, {}, 1).status, 0) << "not of LUN 1";
 }
 
-TEST_F(Resets, LunResetSparesCommandsThatComeAfterIt) {
+TEST_F(Resets, ALunResetDoesNotAbortLaterCommands) {
   gateway_.disk().hold(true);
   const auto f = function(host_, Function::kLogicalUnitReset);
   auto bytes = host_.frame(f);
@@ -120,7 +120,7 @@ TEST_F(Resets, LunResetSparesCommandsThatComeAfterIt) {
   EXPECT_EQ(answers[2].header.opcode(), Opcode::kDataIn);
 }
 
-TEST_F(Resets, WarmResetDoesItToEveryLun) {
+TEST_F(Resets, AWarmResetResetsEveryLun) {
   log_in_other();
   gateway_.disk().hold(true);
   gateway_.disk(1).hold(true);
@@ -142,7 +142,7 @@ TEST_F(Resets, WarmResetDoesItToEveryLun) {
   }
 }
 
-TEST_F(Resets, ColdResetAnswersAndClosesEverySession) {
+TEST_F(Resets, AColdResetIsAnsweredAndClosesEverySession) {
   log_in_other();
   gateway_.disk().hold(true);
   start_read(*other_);
@@ -157,7 +157,7 @@ TEST_F(Resets, ColdResetAnswersAndClosesEverySession) {
   EXPECT_TRUE(other_->connection().ended());
 }
 
-TEST_F(Resets, WhatIsNotThereOrNotSupportedIsSaid) {
+TEST_F(Resets, AbsentLunsAndUnsupportedFunctionsAreReported) {
   struct Case {
     Function function;
     uint64_t lun;
@@ -178,7 +178,7 @@ TEST_F(Resets, WhatIsNotThereOrNotSupportedIsSaid) {
   expect_all_is_well(host_);
 }
 
-TEST_F(Resets, ContradictionsAreRejected) {
+TEST_F(Resets, InvalidTaskManagementRequestsAreRejected) {
   pdu::Bhs f = function(host_, Function::kLogicalUnitReset);
   f.set_itt(pdu::kReservedTag);
   host_.send(f);
@@ -203,7 +203,7 @@ TEST_F(Resets, ContradictionsAreRejected) {
 
 // Writes that wait for data occupy the whole window. A reset by another host frees it with
 // responses; a reset by the host itself does so without responses, so a NOP-In must announce it.
-TEST_F(Resets, AWindowThatReopensSilentlyIsAnnounced) {
+TEST_F(Resets, ACommandWindowThatReopensWithoutAResponseIsAnnouncedByNopIn) {
   iscsi::Settings settings;
   settings.command_window = 2;
   SimulatedGateway small(settings);

@@ -33,7 +33,7 @@ class Services : public testing::Test {
   Initiator host_{gateway_.connect()};
 };
 
-TEST_F(Services, ANumberedNopOutWithoutATaskTagIsRejected) {
+TEST_F(Services, ANonImmediateNopOutWithoutATaskTagIsRejected) {
   pdu::Bhs h = host_.request(Opcode::kNopOut, false);
   h.set_itt(pdu::kReservedTag);
   h.put32(20, pdu::kReservedTag);
@@ -58,7 +58,7 @@ TEST_F(Services, EchoesPingsWithTheirData) {
 }
 
 // Each PDU comes in a receive buffer of its own here, as on a busy reactor.
-TEST_F(Services, PingsWhoseAnswersNobodyReadsPinLittleMoreThanTheirBytes) {
+TEST_F(Services, UnreadPingAnswersOccupyMemoryInProportionToTheirData) {
   host_.connection().set_reading(false);
   std::vector<std::vector<uint8_t>> all;
   size_t bytes = 0;
@@ -78,7 +78,7 @@ TEST_F(Services, PingsWhoseAnswersNobodyReadsPinLittleMoreThanTheirBytes) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
-TEST_F(Services, ASignOfLifeIsNotAnswered) {
+TEST_F(Services, ANopOutWithReservedTagsIsNotAnswered) {
   pdu::Bhs h = host_.request(Opcode::kNopOut, true);
   h.set_itt(pdu::kReservedTag);
   h.put32(20, pdu::kReservedTag);
@@ -86,14 +86,14 @@ TEST_F(Services, ASignOfLifeIsNotAnswered) {
   EXPECT_TRUE(host_.answers().empty());
 }
 
-TEST_F(Services, PingsAtOnceSoThatItIsKnownWhoAnswers) {
+TEST_F(Services, SendsAPingAtTheFirstTick) {
   gateway_.advance(limits::kTick);
   const auto ping = host_.answer();
   ASSERT_TRUE(ping);
   EXPECT_EQ(ping->header.opcode(), Opcode::kNopIn);
 }
 
-TEST_F(Services, PingsTheSilentAndTakesNoStatSn) {
+TEST_F(Services, PingsASilentInitiatorWithoutConsumingAStatSn) {
   gateway_.advance(limits::kTick);
   answer_ping(*host_.answer());
   gateway_.advance(limits::kNopSilence - limits::kTick);
@@ -112,7 +112,7 @@ TEST_F(Services, PingsTheSilentAndTakesNoStatSn) {
   EXPECT_EQ(a->header.u32(24), ping->header.u32(24)) << "StatSN";
 }
 
-TEST_F(Services, WhoAnsweredOnceAndFallsSilentIsDropped) {
+TEST_F(Services, AnInitiatorThatStopsAnsweringPingsIsDropped) {
   gateway_.advance(limits::kTick);
   const auto ping = host_.answer();
   ASSERT_TRUE(ping);
@@ -126,7 +126,7 @@ TEST_F(Services, WhoAnsweredOnceAndFallsSilentIsDropped) {
 }
 
 // DESIGN R6: it gives the path up, however well it is heard.
-TEST_F(Services, WhoIsHeardButHearsNothingIsDropped) {
+TEST_F(Services, AnInitiatorThatSendsButDoesNotReceiveIsDropped) {
   gateway_.advance(limits::kTick);
   answer_ping(*host_.answer());
   host_.connection().set_reading(false);
@@ -143,7 +143,7 @@ TEST_F(Services, WhoIsHeardButHearsNothingIsDropped) {
 }
 
 // Megabytes of data on a slow line are no silence.
-TEST_F(Services, APingGoesBeforeTheDataThatWaits) {
+TEST_F(Services, APingIsSentBeforeWaitingData) {
   gateway_.advance(limits::kTick);
   answer_ping(*host_.answer());
   gateway_.advance(limits::kTick);
@@ -165,7 +165,7 @@ TEST_F(Services, APingGoesBeforeTheDataThatWaits) {
   EXPECT_EQ(statuses, 4u);
 }
 
-TEST_F(Services, NoPingGoesBeforeTheLoginResponse) {
+TEST_F(Services, NoPingIsSentBeforeTheLoginResponse) {
   Initiator slow(gateway_.connect());
   slow.connection().set_reading(false);
   slow.isid[5] = 2;
@@ -176,7 +176,7 @@ TEST_F(Services, NoPingGoesBeforeTheLoginResponse) {
   EXPECT_EQ(slow.answers().at(0).header.opcode(), Opcode::kLoginResponse);
 }
 
-TEST_F(Services, WhoConfirmsAnswersNeedsNoPing) {
+TEST_F(Services, AnInitiatorThatAcknowledgesResponsesIsNotPinged) {
   gateway_.advance(limits::kTick);
   answer_ping(*host_.answer());
   for (Nanos t = 0; t < 3 * limits::kNopSilence; t += limits::kTick) {
@@ -189,7 +189,7 @@ TEST_F(Services, WhoConfirmsAnswersNeedsNoPing) {
   EXPECT_TRUE(host_.answers().empty());
 }
 
-TEST_F(Services, ANexusThatIsDroppedEndsItsSessionAsLost) {
+TEST_F(Services, ADroppedNexusEndsItsSessionWithNexusLoss) {
   const auto nexus = gateway_.target().nexuses().at(0);
   ASSERT_TRUE(nexus->drop);
   nexus->drop("a newer epoch was seen");
@@ -202,13 +202,13 @@ TEST_F(Services, ANexusThatIsDroppedEndsItsSessionAsLost) {
   EXPECT_EQ(told.ascq, 0x07);
 }
 
-TEST_F(Services, WhoNeverAnsweredIsLeftAlone) {
+TEST_F(Services, AnInitiatorThatHasNotAnsweredAnyPingIsNotDropped) {
   gateway_.advance(60 * kSecond);
   EXPECT_EQ(host_.answers().size(), 1u) << "one ping";
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
 }
 
-TEST_F(Services, WhatComesAfterTooLongASilenceIsNotExecuted) {
+TEST_F(Services, ARequestAfterTooLongASilenceIsNotExecuted) {
   gateway_.advance(limits::kNopSilence + limits::kTick);
   const auto ping = host_.answer();
   ASSERT_TRUE(ping);
@@ -240,7 +240,7 @@ TEST_F(Services, RefusesSnack) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
 }
 
-TEST_F(Services, RejectsWhatIsNoRequest) {
+TEST_F(Services, RejectsUnknownOpcodesAndTargetOpcodes) {
   for (const uint8_t op : {0x07, 0x1c, 0x1f, 0x20, 0x25, 0x3f}) {
     for (const bool immediate : {true, false}) {
       host_.send(host_.request(static_cast<Opcode>(op), immediate));
@@ -278,7 +278,7 @@ TEST_F(Services, RejectsMalformedAdditionalHeaders) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
 }
 
-TEST_F(Services, AsksForLogoutOnce) {
+TEST_F(Services, RequestsLogoutOnce) {
   host_.connection().core().ask_logout(3);
   host_.connection().core().ask_logout(3);
   gateway_.run();
@@ -291,7 +291,7 @@ TEST_F(Services, AsksForLogoutOnce) {
   EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0) << "it may finish its work";
 }
 
-TEST_F(Services, CountsPdusOfACommandInItsResponse) {
+TEST_F(Services, ExpDataSnOfTheResponseCountsTheR2tsOfTheCommand) {
   const auto write = host_.command(write16(0, 1024), pdu::kFlagFinal | pdu::kFlagWrite | 1, 524288);
   host_.send(write);
   const std::vector<uint8_t> data(262144);

@@ -11,7 +11,7 @@ std::vector<uint8_t> pattern(size_t n, uint8_t seed) {
   return v;
 }
 
-TEST(Session, WritesThroughR2tReadBackTheSame) {
+TEST(Session, ALargeWriteIsReadBackUnchanged) {
   SimulatedGateway gateway;
   Initiator host(gateway.connect());
   const auto login = host.login();

@@ -38,12 +38,12 @@ class TargetPorts : public testing::Test {
   Initiator second_{gateway_.connect(0, 2)};
 };
 
-TEST_F(TargetPorts, TheGroupListsAllOfThemByWhicheverTheQuestionCame) {
+TEST_F(TargetPorts, TheTargetPortGroupListsAllPortsThroughEveryPort) {
   EXPECT_EQ(listed(first_), (std::vector<uint16_t>{1, 2, 7}));
   EXPECT_EQ(listed(second_), (std::vector<uint16_t>{1, 2, 7}));
 }
 
-TEST_F(TargetPorts, TheDeviceIdentificationNamesTheOneTheQuestionCameBy) {
+TEST_F(TargetPorts, TheDeviceIdentificationNamesThePortOfTheRequest) {
   EXPECT_EQ(own(first_), std::vector<uint16_t>{1});
   EXPECT_EQ(own(second_), std::vector<uint16_t>{2});
 }

@@ -23,7 +23,7 @@ TEST_F(Windows, EnumeratesTheDiskWithReportLunsAndInquiry) {
   EXPECT_GT(serial.data[3], 0);
 }
 
-TEST_F(Windows, FindsAUniqueLunDesignatorInPage83) {
+TEST_F(Windows, FindsANaaLunDesignatorInPage83) {
   bool naa = false;
   for (const Designator& d : designators()) {
     naa =
@@ -126,7 +126,7 @@ TEST_F(Windows, OdxCopiesByToken) {
   EXPECT_EQ(read(1024, 128), source);
 }
 
-TEST_F(Windows, ResetsALunAfterATimeoutAndGoesOn) {
+TEST_F(Windows, ResetsALunAfterATimeoutAndContinues) {
   gateway_.disk().hold(true);
   const auto stuck = host_.command(read16(0, 8), pdu::kFlagFinal | pdu::kFlagRead | 1, 4096);
   host_.send(stuck);

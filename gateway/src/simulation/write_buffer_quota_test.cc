@@ -9,7 +9,7 @@ namespace {
 
 using pdu::Opcode;
 
-TEST_F(WriteBufferQuotaTest, AUnitThatAnswersNothingLeavesOthersOfTheReactorMemory) {
+TEST_F(WriteBufferQuotaTest, AHangingUnitLeavesMemoryForOtherUnitsOfItsReactor) {
   constexpr unsigned kHosts = 8;
   constexpr unsigned kWrites = 24;  // 768 MiB in all
   gateway_.disk(kHung).hold(true);
@@ -32,7 +32,7 @@ TEST_F(WriteBufferQuotaTest, AUnitThatAnswersNothingLeavesOthersOfTheReactorMemo
   EXPECT_EQ(pool().in_use(), 0u);
 }
 
-TEST_F(WriteBufferQuotaTest, ALunThatAnswersNothingLeavesOthersOfItsSessionMemory) {
+TEST_F(WriteBufferQuotaTest, AHangingLunLeavesMemoryForOtherLunsOfItsSession) {
   Writer& w = log_in();
   gateway_.disk(kHung).hold(true);
   for (unsigned n = 0; n < 24; ++n) w.start(kHung, kBytes);
@@ -40,7 +40,7 @@ TEST_F(WriteBufferQuotaTest, ALunThatAnswersNothingLeavesOthersOfItsSessionMemor
   EXPECT_TRUE(writes(w, kLive));
 }
 
-TEST_F(WriteBufferQuotaTest, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRestIsTaskSetFull) {
+TEST_F(WriteBufferQuotaTest, ExcessUnsolicitedDataForAHangingUnitReturnsTaskSetFull) {
   constexpr unsigned kHosts = 16;
   constexpr unsigned kWrites = 64;  // 256 MiB in all
   gateway_.disk(kHung).hold(true);
@@ -69,7 +69,7 @@ TEST_F(WriteBufferQuotaTest, OfWhatComesUnaskedForAUnitThatAnswersNothingTheRest
   EXPECT_EQ(pool().in_use(), 0u);
 }
 
-TEST_F(WriteBufferQuotaTest, IsAllGivenBackByWhoeverLeaves) {
+TEST_F(WriteBufferQuotaTest, ADisconnectedHostReleasesItsWholeQuota) {
   const auto granted = [&] {  // to a host that is alone, before it sends anything
     Writer& w = log_in();
     gateway_.disk(kHung).hold(true);
@@ -91,7 +91,7 @@ TEST_F(WriteBufferQuotaTest, IsAllGivenBackByWhoeverLeaves) {
   EXPECT_EQ(granted(), first);
 }
 
-TEST_F(WriteBufferQuotaTest, ReadsLeaveTheBytesReservedForWritesThatSendNothingYet) {
+TEST_F(WriteBufferQuotaTest, ReadsLeaveTheBytesReservedForAdmittedWrites) {
   grow(kLive);
   const size_t reserved = reserve_by_write();
   EXPECT_GT(reserved, pool().budget() / 3);

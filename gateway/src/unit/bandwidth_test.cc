@@ -9,7 +9,7 @@
 namespace sluice::lun {
 namespace {
 
-TEST(Bandwidth, CommandsAndBytesAreLimitedEachForItself) {
+TEST(Bandwidth, CommandsAndBytesAreLimitedIndependently) {
   Bandwidth b;
   b.set({.iops = 10, .iops_burst = 2});
   EXPECT_TRUE(b.take(0, 1 << 30) && b.take(0, 1 << 30));
@@ -23,7 +23,7 @@ TEST(Bandwidth, CommandsAndBytesAreLimitedEachForItself) {
   EXPECT_TRUE(b.take(3 * kSecond + 2 * kMillisecond, 1));
 }
 
-TEST(Bandwidth, APauseEarnsNoMoreThanTheBurst) {
+TEST(Bandwidth, AnIdlePeriodAccumulatesNoMoreThanTheBurst) {
   Bandwidth b;
   b.set({.iops = 1000, .iops_burst = 3});
   const Nanos later = 3600 * kSecond;
@@ -41,7 +41,7 @@ class LimitedTest : public ClusterTest {
   std::shared_ptr<Nexus> nexus;
 };
 
-TEST_F(LimitedTest, CommandsOverTheLimitWaitInOrderAndTheTickLetsThemGo) {
+TEST_F(LimitedTest, CommandsOverTheLimitWaitInOrderUntilATickAdmitsThem) {
   unit->set_qos({.iops = 10, .iops_burst = 1});
   EXPECT_TRUE(start(*nexus, write16(0, 8), Bytes(4096, 1)).done());
   Task& second = start(*nexus, write16(0, 8), Bytes(4096, 2));
@@ -59,14 +59,14 @@ TEST_F(LimitedTest, CommandsOverTheLimitWaitInOrderAndTheTickLetsThemGo) {
   EXPECT_TRUE(backend->all(0, 4096, 3));
 }
 
-TEST_F(LimitedTest, AnotherNexusOnAnotherReactorHasNoShareOfItsOwn) {
+TEST_F(LimitedTest, NexusesOnDifferentReactorsShareOneLimit) {
   auto other = open("b", 1);
   unit->set_qos({.iops = 10, .iops_burst = 1});
   EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
   EXPECT_EQ(start(*other, read16(0, 8)).completions, 0);
 }
 
-TEST_F(LimitedTest, ALiftedLimitLetsEverythingGoAtTheNextTick) {
+TEST_F(LimitedTest, RemovingTheLimitAdmitsAllWaitingCommandsAtTheNextTick) {
   unit->set_qos({.bytes_per_second = 4096});
   start(*nexus, read16(0, 8));
   Task& held = start(*nexus, read16(0, 8));
@@ -77,7 +77,7 @@ TEST_F(LimitedTest, ALiftedLimitLetsEverythingGoAtTheNextTick) {
   EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
 }
 
-TEST_F(LimitedTest, MoreThanCanWaitIsTaskSetFull) {
+TEST_F(LimitedTest, MoreCommandsThanCanWaitEndWithTaskSetFull) {
   unit->set_qos({.iops = 1});
   EXPECT_TRUE(start(*nexus, read16(0, 1)).done());
   for (unsigned i = 0; i < limits::kMaxHeldPerUnit; ++i) {
@@ -86,7 +86,7 @@ TEST_F(LimitedTest, MoreThanCanWaitIsTaskSetFull) {
   EXPECT_EQ(start(*nexus, read16(0, 1)).command.status, scsi::Status::kTaskSetFull);
 }
 
-TEST_F(LimitedTest, WaitingForBandwidthIsNotWaitingForAnOwner) {
+TEST_F(LimitedTest, ACommandWaitingForBandwidthDoesNotExpireAndIsForwardedAfterAMove) {
   unit->set_qos({.iops = 1});
   start(*nexus, read16(0, 1));
   Task& read = start(*nexus, read16(0, 1));
@@ -127,7 +127,7 @@ class LimitedForwardedTest : public LimitedTest {
 };
 
 // As stale they would be retried, and use up the bandwidth of all hosts.
-TEST_F(LimitedForwardedTest, WhatTheyAreTooManyForIsTaskSetFullAndTheRestGoesOnAtItsRate) {
+TEST_F(LimitedForwardedTest, ExcessCommandsEndWithTaskSetFullAndTheRestRunAtTheLimit) {
   for (int round = 0; round < 40; ++round) {
     for (int i = 0; i < 4; ++i) forwarded(read16(0, 8));
     advance(limits::kTick);
@@ -146,12 +146,12 @@ TEST_F(LimitedForwardedTest, WhatTheyAreTooManyForIsTaskSetFullAndTheRestGoesOnA
   EXPECT_EQ(backend->submitted.size(), good);
 }
 
-TEST_F(LimitedForwardedTest, WhatCameTooLateTakesNoBandwidthAlong) {
+TEST_F(LimitedForwardedTest, AnExpiredCommandConsumesNoBandwidth) {
   EXPECT_EQ(forwarded(read16(0, 8), -1).command.status, scsi::Status::kTaskSetFull);
   EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
 }
 
-TEST_F(LimitedForwardedTest, WhatWaitsBehindThemIsNotStaleEither) {
+TEST_F(LimitedForwardedTest, ExpiredWaitingCommandsOfAnyKindEndWithTaskSetFull) {
   forwarded(read16(0, 8));
   Task& read = forwarded(read16(0, 8), kMillisecond);
   Task& look = forwarded(test_unit_ready(), kMillisecond);

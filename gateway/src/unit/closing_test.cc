@@ -25,7 +25,7 @@ class ClosingTest : public ClusterTest {
   std::shared_ptr<Nexus> other;
 };
 
-TEST_F(ClosingTest, AReleaseWaitsForWhatRunsOnEveryReactorThenFlushesThenCloses) {
+TEST_F(ClosingTest, AReleaseWaitsForCommandsOnEveryReactorThenFlushesThenCloses) {
   backend->holds = true;
   Task& one = start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& two = start(*other, write16(8, 8), Bytes(4096, 2));
@@ -51,7 +51,7 @@ TEST_F(ClosingTest, AReleaseWaitsForWhatRunsOnEveryReactorThenFlushesThenCloses)
   EXPECT_EQ(drops, 0u);
 }
 
-TEST_F(ClosingTest, AReleaseWaitsForCommandsThatHoldNoBlocksToo) {
+TEST_F(ClosingTest, AReleaseAlsoWaitsForCommandsThatHoldNoBlocks) {
   backend->holds = true;
   Task& synchronize = start(*other, {0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   const auto released = release_unit();
@@ -67,7 +67,7 @@ TEST_F(ClosingTest, AReleaseWaitsForCommandsThatHoldNoBlocksToo) {
   EXPECT_EQ(*released, 1);
 }
 
-TEST_F(ClosingTest, WhatComesDuringAReleaseIsHeldAndWhatWaitsForARangeCompletesHere) {
+TEST_F(ClosingTest, AReleaseHoldsNewCommandsAndCompletesCommandsWaitingForARange) {
   backend->holds = true;
   Task& running = start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& waiting = start(*nexus, write16(0, 8), Bytes(4096, 2));
@@ -87,7 +87,7 @@ TEST_F(ClosingTest, WhatComesDuringAReleaseIsHeldAndWhatWaitsForARangeCompletesH
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 
-TEST_F(ClosingTest, AReleaseWithoutABackendIsDoneAtOnceAndTwoAtATimeAreBothTold) {
+TEST_F(ClosingTest, ConcurrentReleasesBothCompleteAndOneWithoutABackendSucceeds) {
   const auto one = release_unit();
   const auto two = release_unit();
   EXPECT_EQ(*one, -1) << "never inside the call";
@@ -100,7 +100,7 @@ TEST_F(ClosingTest, AReleaseWithoutABackendIsDoneAtOnceAndTwoAtATimeAreBothTold)
   EXPECT_EQ(fate->closed, 1u);
 }
 
-TEST_F(ClosingTest, AFlushThatFailsDropsTheNexuses) {
+TEST_F(ClosingTest, AFailedFlushDropsTheNexuses) {
   Task& write = start(*nexus, write16(0, 8), Bytes(4096, 1));
   EXPECT_TRUE(write.done());
   backend->fail_with = -EIO;
@@ -111,7 +111,7 @@ TEST_F(ClosingTest, AFlushThatFailsDropsTheNexuses) {
   EXPECT_EQ(fate->closed, 1u);
 }
 
-TEST_F(ClosingTest, AFenceDropsEveryNexusAnswersNothingAndWaitsForTheBackend) {
+TEST_F(ClosingTest, AFenceDropsEveryNexusAbortsItsCommandsAndWaitsForTheBackend) {
   backend->holds = true;
   Task& running = start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& waiting = start(*other, write16(0, 8), Bytes(4096, 2));
@@ -134,7 +134,7 @@ TEST_F(ClosingTest, AFenceDropsEveryNexusAnswersNothingAndWaitsForTheBackend) {
   EXPECT_EQ(unit->role().owner, 2);
 }
 
-TEST_F(ClosingTest, AFenceOvertakesARelease) {
+TEST_F(ClosingTest, AFenceSupersedesARelease) {
   backend->holds = true;
   Task& running = start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& waiting = start(*nexus, write16(0, 8), Bytes(4096, 2));
@@ -164,7 +164,7 @@ TEST_F(ClosingTest, ARangeGrantedBetweenAFenceAndItsDropsIsNotUsed) {
   EXPECT_EQ(*fenced, 1);
 }
 
-TEST_F(ClosingTest, AForwarderIsToldOfAFenceWhereItsRangeIsGrantedBeforeTheDrops) {
+TEST_F(ClosingTest, AForwardedCommandGrantedARangeDuringAFenceEndsAsNotOwner) {
   backend->holds = true;
   start(*nexus, write16(0, 8), Bytes(4096, 1));
   Task& waiting = start(*nexus, write16(0, 8), Bytes(4096, 2));
@@ -178,7 +178,7 @@ TEST_F(ClosingTest, AForwarderIsToldOfAFenceWhereItsRangeIsGrantedBeforeTheDrops
   EXPECT_EQ(*fenced, 1);
 }
 
-TEST_F(ClosingTest, WhatWasLentStaysWhileTheLockIsGone) {
+TEST_F(ClosingTest, LentMemoryRemainsValidAfterTheBackendIsClosed) {
   backend->lends = true;
   backend->fill(0, 4096, 7);
   Task& read = start(*nexus, read16(0, 8));
@@ -199,7 +199,7 @@ TEST_F(ClosingTest, WhatWasLentStaysWhileTheLockIsGone) {
   EXPECT_EQ(first->destroyed, 1u);
 }
 
-TEST_F(ClosingTest, AReleaseIsDoneOnlyWhenTheBackendHasClosed) {
+TEST_F(ClosingTest, AReleaseCompletesOnlyWhenTheBackendHasClosed) {
   fate->closes_late = true;
   const auto one = release_unit();
   reactors.run();
@@ -218,7 +218,7 @@ TEST_F(ClosingTest, AReleaseIsDoneOnlyWhenTheBackendHasClosed) {
   EXPECT_EQ(drops, 0u);
 }
 
-TEST_F(ClosingTest, AFenceIsDoneOnlyWhenTheBackendHasClosed) {
+TEST_F(ClosingTest, AFenceCompletesOnlyWhenTheBackendHasClosed) {
   fate->closes_late = true;
   const auto fenced = fence_unit();
   reactors.run();
@@ -229,7 +229,7 @@ TEST_F(ClosingTest, AFenceIsDoneOnlyWhenTheBackendHasClosed) {
   EXPECT_EQ(*fenced, 1);
 }
 
-TEST_F(ClosingTest, AFenceWhileAReleaseClosesDropsAtOnceAndWaitsForTheSameClose) {
+TEST_F(ClosingTest, AFenceDuringTheCloseOfAReleaseDropsImmediatelyAndAwaitsThatClose) {
   fate->closes_late = true;
   const auto released = release_unit();
   reactors.run();
@@ -247,7 +247,7 @@ TEST_F(ClosingTest, AFenceWhileAReleaseClosesDropsAtOnceAndWaitsForTheSameClose)
   EXPECT_EQ(fate->closed, 1u);
 }
 
-TEST_F(ClosingTest, WhileABackendClosesThereIsNoOtherRoleAndWhatComesIsHeld) {
+TEST_F(ClosingTest, WhileABackendClosesRoleChangesAreRefusedAndCommandsAreHeld) {
   fate->closes_late = true;
   const auto first = fate;
   release_unit();
@@ -266,7 +266,7 @@ TEST_F(ClosingTest, WhileABackendClosesThereIsNoOtherRoleAndWhatComesIsHeld) {
 }
 
 // Of a copy that a nexus sent to another unit this one's task sets know nothing.
-TEST_F(ClosingTest, ACopyThatHoldsBlocksHoldsUpAReleaseAndThatAlone) {
+TEST_F(ClosingTest, ARangeHeldByACopyDelaysARelease) {
   RangeHold hold;
   hold.first = 5;
   hold.last = 9;
@@ -280,7 +280,7 @@ TEST_F(ClosingTest, ACopyThatHoldsBlocksHoldsUpAReleaseAndThatAlone) {
   EXPECT_EQ(*released, 1);
 }
 
-TEST_F(ClosingTest, ACopyReachesOnlyWhatThisGatewayOwns) {
+TEST_F(ClosingTest, ACopyIsRefusedForAUnitThatThisGatewayDoesNotOwn) {
   const auto refusal = [&] {
     const auto refused = copy_refusal(*unit, nexus->id(), true);
     return refused ? refused->sense.asc << 8 | refused->sense.ascq : 0;
@@ -294,7 +294,7 @@ TEST_F(ClosingTest, ACopyReachesOnlyWhatThisGatewayOwns) {
   EXPECT_EQ(refusal(), 0x040c);
 }
 
-TEST_F(ClosingTest, NoTokenSurvivesTheLossOfAUnit) {
+TEST_F(ClosingTest, AReleaseRevokesTheTokensOfTheUnit) {
   const std::vector<scsi::BlockExtent> blocks{{8, 8}};
   auto source = std::make_shared<RodSource>(unit, blocks, kSecond, now);
   unit->changes().add(source);
@@ -304,7 +304,7 @@ TEST_F(ClosingTest, NoTokenSurvivesTheLossOfAUnit) {
   EXPECT_FALSE(unit->changes().armed());
 }
 
-TEST_F(ClosingTest, AUnitComesAndGoesManyTimes) {
+TEST_F(ClosingTest, AUnitCanBeReleasedOrFencedAndServedAgainRepeatedly) {
   for (uint64_t epoch = 2; epoch < 20; ++epoch) {
     const auto done = epoch % 3 == 0 ? fence_unit() : release_unit();
     reactors.run();
@@ -317,7 +317,7 @@ TEST_F(ClosingTest, AUnitComesAndGoesManyTimes) {
   }
 }
 
-TEST_F(ClosingTest, AnotherRoleOrBackendIsRefusedWhileThereIsOne) {
+TEST_F(ClosingTest, AnotherRoleOrBackendIsRefusedWhileTheUnitIsServed) {
   follow_to(2, 2);
   EXPECT_EQ(unit->role(), (Role{Standing::kOwner, 1, kSelf}));
   const auto second = std::make_shared<Fate>();

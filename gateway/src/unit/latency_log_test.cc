@@ -25,7 +25,7 @@ TEST_F(LatencyLogTest, NothingIsCountedBeforeTheBatchEnds) {
   EXPECT_EQ(statistics_.snapshot().read_latency.count, 1u) << "and only once";
 }
 
-TEST_F(LatencyLogTest, EachCommandTookFromItsOwnArrivalToTheEnd) {
+TEST_F(LatencyLogTest, ALatencyLastsFromTheArrivalOfTheCommandToTheEndOfTheBatch) {
   constexpr Nanos kNow = 1'000'000;
   for (const Nanos arrived : {kNow, kNow, Nanos{0}, kNow, kNow - 50'000}) {
     log_.add({}, reads_, arrived, kNow);
@@ -42,7 +42,7 @@ TEST_F(LatencyLogTest, EachCommandTookFromItsOwnArrivalToTheEnd) {
   EXPECT_EQ(s.write_latency.sum, 2000u);
 }
 
-TEST_F(LatencyLogTest, ABatchOfAnyLengthIsCountedWhole) {
+TEST_F(LatencyLogTest, ABatchOfAnyLengthIsCountedCompletely) {
   constexpr uint64_t kEach = 2 * LatencyLog::kMostRuns;
   for (uint64_t i = 0; i < kEach; ++i) {
     log_.add({}, reads_, 0, 0);
@@ -56,7 +56,7 @@ TEST_F(LatencyLogTest, ABatchOfAnyLengthIsCountedWhole) {
 
 using LatencyOfUnitTest = LunTest;
 
-TEST_F(LatencyOfUnitTest, AUnitThatGoesWithinItsBatchIsCountedAndThenFreed) {
+TEST_F(LatencyOfUnitTest, AUnitRemovedDuringABatchIsFreedAtTheEndOfTheBatch) {
   auto nexus = open("a");
   start(*nexus, {0x00, 0, 0, 0, 0, 0});
   const std::weak_ptr<Unit> gone = unit;
@@ -71,7 +71,7 @@ TEST_F(LatencyOfUnitTest, AUnitThatGoesWithinItsBatchIsCountedAndThenFreed) {
   EXPECT_TRUE(gone.expired());
 }
 
-TEST(LatencyBuckets, HoldALatencyBetweenTheirBoundsAndNoWiderThanAQuarter) {
+TEST(LatencyBuckets, ContainTheirLatenciesAndSpanAtMostAQuarterOfTheLowerBound) {
   for (Nanos latency = 1024; latency < 60 * kSecond; latency += latency / 7 + 1) {
     const unsigned bucket = latency_bucket(latency);
     const Nanos from = latency_bucket_end(bucket - 1);

@@ -258,7 +258,7 @@ class Moves {
   uint64_t epoch_ = 0;
 };
 
-TEST(OwnershipStress, NothingReachesAClosedBackendAndEveryCommandEndsOnce) {
+TEST(OwnershipStress, NoCommandReachesAClosedBackendAndEveryCommandEndsOnce) {
   ThreadedReactors reactors(kThreads);
   EagerForwarding forwarding(reactors);
   auto unit = open_unopened({}, {kSize, true}, kThreads);

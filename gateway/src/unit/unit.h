@@ -236,8 +236,6 @@ class Unit : public std::enable_shared_from_this<Unit> {
 // Hosts can neither read nor set that threshold: VPD B2h reports THRESHOLD EXPONENT 0, and there is
 // no mode page 1Ch/02h, which SBC-4 does not require. SAM-5 §5.14 permits any report to a host. The
 // sense data has no INFORMATION, because that would refer to the missing page.
-inline void tell_threshold_reached(Unit& unit) {
-  unit.attached().raise({0x38, 0x07}, nullptr);
-}
+inline void tell_threshold_reached(Unit& unit) { unit.attached().raise({0x38, 0x07}, nullptr); }
 
 }  // namespace sluice::lun

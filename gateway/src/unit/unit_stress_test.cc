@@ -131,7 +131,7 @@ class Host {
   bool closed_ = false;
 };
 
-TEST(UnitStress, EveryCommandIsAnsweredAndNoReadIsTornWhileResetsComeIn) {
+TEST(UnitStress, EveryCommandEndsAndNoReadIsTornDuringResets) {
   ThreadedReactors reactors(kThreads);
   backend::Spec spec;
   spec.kind = "memory";

@@ -54,7 +54,7 @@ class WriteCacheTest : public LunTest {
   Bytes page_;
 };
 
-TEST_F(WriteCacheTest, ModeSelectIsOpenUntilTheFlushIsThrough) {
+TEST_F(WriteCacheTest, ModeSelectCompletesOnlyAfterTheFlush) {
   backend->holds = true;
   Task& off = select(*a, false);
   EXPECT_EQ(off.completions, 0);
@@ -72,7 +72,7 @@ TEST_F(WriteCacheTest, ModeSelectIsOpenUntilTheFlushIsThrough) {
   EXPECT_EQ(flushes(), 1u);
 }
 
-TEST_F(WriteCacheTest, AFlushThatFailsIsToldAndLeavesTheCacheOn) {
+TEST_F(WriteCacheTest, AFailedFlushFailsModeSelectAndLeavesTheCacheOn) {
   backend->holds = true;
   Task& off = select(*a, false);
   backend->fail_with = -EIO;
@@ -84,7 +84,7 @@ TEST_F(WriteCacheTest, AFlushThatFailsIsToldAndLeavesTheCacheOn) {
 }
 
 // One that came meanwhile, from a reactor that hadn't seen the first yet.
-TEST_F(WriteCacheTest, TwoWhoTurnItOffAreToldTheSame) {
+TEST_F(WriteCacheTest, ConcurrentRequestsToDisableTheCacheReceiveTheSameResult) {
   for (const int64_t fate : {-EIO, 0}) {
     backend->cache = backend->holds = true;
     backend->fail_with = fate;
@@ -102,7 +102,7 @@ TEST_F(WriteCacheTest, TwoWhoTurnItOffAreToldTheSame) {
   }
 }
 
-TEST_F(WriteCacheTest, WhoTurnsItOnMeanwhileComesAfterThat) {
+TEST_F(WriteCacheTest, EnablingTheCacheWaitsUntilADisablingHasCompleted) {
   backend->holds = true;
   Task& off = select(*a, false);
   EXPECT_EQ(turn_cache_on(*unit), std::nullopt);
@@ -112,7 +112,7 @@ TEST_F(WriteCacheTest, WhoTurnsItOnMeanwhileComesAfterThat) {
   EXPECT_EQ(turn_cache_on(*unit), true);
 }
 
-TEST_F(WriteCacheTest, WhatTheDeviceSaysOfTheFlushIsToldAsItCame) {
+TEST_F(WriteCacheTest, SenseDataOfAFailedFlushIsPassedThroughUnchanged) {
   backend->fail_with = -EIO;
   backend->answer.status = static_cast<uint8_t>(Status::kCheckCondition);
   backend->answer.sense_size = 18;
@@ -122,7 +122,7 @@ TEST_F(WriteCacheTest, WhatTheDeviceSaysOfTheFlushIsToldAsItCame) {
 }
 
 // A device that was sent a write before may end it after the flush.
-TEST_F(WriteCacheTest, TheFlushWaitsForWritesFromBeforeAndHoldsUpNoLaterOnes) {
+TEST_F(WriteCacheTest, TheFlushWaitsForEarlierWritesAndDoesNotDelayLaterOnes) {
   backend->holds = true;
   start(*a, write16(0, 1), Bytes(512));
   Task& off = select(*a, false);
@@ -137,7 +137,7 @@ TEST_F(WriteCacheTest, TheFlushWaitsForWritesFromBeforeAndHoldsUpNoLaterOnes) {
   EXPECT_TRUE(later.done());
 }
 
-TEST_F(WriteCacheTest, TurningItOnFlushesNothing) {
+TEST_F(WriteCacheTest, EnablingTheCacheDoesNotFlush) {
   ASSERT_TRUE(select(*a, false).done());
   ASSERT_EQ(flushes(), 1u);
   EXPECT_EQ(select(*a, true).command.status, Status::kGood);
@@ -145,7 +145,7 @@ TEST_F(WriteCacheTest, TurningItOnFlushesNothing) {
   EXPECT_EQ(flushes(), 1u);
 }
 
-TEST_F(WriteCacheTest, AResetToOffIsAnsweredAfterTheFlush) {
+TEST_F(WriteCacheTest, AResetThatDisablesTheCacheCompletesAfterTheFlush) {
   backend->holds = true;
   int finished = 0;
   a->logical_unit_reset(0, [&finished](bool) { ++finished; });
@@ -179,7 +179,7 @@ TEST_F(WriteCacheTest, AResetWhoseFlushFailsLeavesTheCacheOn) {
   EXPECT_TRUE(backend->cache);
 }
 
-TEST_F(WriteCacheTest, ControlThreadsWaitForTheFlushAndAreToldOfItsFailure) {
+TEST_F(WriteCacheTest, ControlThreadsWaitForTheFlushAndReceiveItsFailure) {
   PromptReactors prompt;
   auto c = Nexus::open(target, {.initiator_name = "iqn.2026-11.test:c"},
                        {&aio, &pool, &prompt, 0, &now, &latencies}, false);
@@ -202,7 +202,7 @@ class CachedTest : public WriteCacheTest {
   void prepare_backend(TestBackend& memory) override { memory.cache = true; }
 };
 
-TEST_F(CachedTest, AResetLeavesItAsTheAdministratorSetIt) {
+TEST_F(CachedTest, AResetRestoresTheCacheSettingOfTheAdministrator) {
   const auto reset = [this] {
     a->logical_unit_reset(0, [](bool) {});
     reactors.run();
@@ -223,7 +223,7 @@ TEST_F(CachedTest, AResetLeavesItAsTheAdministratorSetIt) {
   EXPECT_TRUE(backend->cache);
 }
 
-TEST_F(CachedTest, AResetToOnIsAnsweredAfterAFlushThatTurnsItOff) {
+TEST_F(CachedTest, AResetThatEnablesTheCacheCompletesAfterADisablingFlush) {
   backend->holds = true;
   int64_t off = 1;
   ASSERT_TRUE(
@@ -240,7 +240,7 @@ TEST_F(CachedTest, AResetToOnIsAnsweredAfterAFlushThatTurnsItOff) {
   EXPECT_TRUE(backend->cache);
 }
 
-TEST_F(WriteCacheTest, AFixedCacheIsRefused) {
+TEST_F(WriteCacheTest, ChangingAFixedCacheIsRefused) {
   backend->cache_changeable = false;
   EXPECT_EQ(select(*a, false).sense(), 0x052600u);
   EXPECT_FALSE(set_write_cache(*unit, false).ok());

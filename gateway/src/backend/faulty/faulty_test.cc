@@ -29,7 +29,7 @@ TEST(Faults, EveryNthReadFailsAndWritesDoNot) {
   }
 }
 
-TEST(Faults, WriteErrorsStrikeEverythingThatChangesData) {
+TEST(Faults, WriteErrorsAffectEveryOperationThatChangesData) {
   auto backend = memory_with("write-error-every=1,errno=EREMOTEIO");
   Driver driver(*backend);
   EXPECT_EQ(driver.write(0, Bytes(512)), -EREMOTEIO);
@@ -39,14 +39,14 @@ TEST(Faults, WriteErrorsStrikeEverythingThatChangesData) {
   EXPECT_EQ(driver.read(0, 512), Bytes(512));
 }
 
-TEST(Faults, FlushErrors) {
+TEST(Faults, EveryNthFlushFails) {
   auto backend = memory_with("flush-error-every=2");
   Driver driver(*backend);
   EXPECT_EQ(driver.flush(), 0);
   EXPECT_EQ(driver.flush(), -EIO);
 }
 
-TEST(Faults, ADelayedIoWaitsForItsTimerAndThenHappens) {
+TEST(Faults, ADelayedRequestWaitsForItsTimerAndThenCompletes) {
   auto backend = memory_with("delay-every=1,delay-ms=7");
   Driver driver(*backend);
   EXPECT_EQ(driver.write(0, pattern(0, 512, 1)), 0);
@@ -67,7 +67,7 @@ TEST(Faults, AShortWriteLeavesTheRestUntouched) {
   EXPECT_EQ(driver.read(0, 3 * 512), want);
 }
 
-TEST(Faults, SpaceRunsOutAfterTheGivenBytes) {
+TEST(Faults, SpaceRunsOutAfterTheConfiguredNumberOfBytes) {
   auto backend = memory_with("enospc-after=8KiB");
   Driver driver(*backend);
   EXPECT_EQ(driver.write(0, Bytes(8192)), 0);
@@ -77,7 +77,7 @@ TEST(Faults, SpaceRunsOutAfterTheGivenBytes) {
   EXPECT_EQ(driver.read(0, 512), Bytes(512));
 }
 
-TEST(Faults, AVanishedMediumFailsEverythingAndItsCheck) {
+TEST(Faults, AVanishedMediumFailsEveryRequestAndItsCheck) {
   auto backend = memory_with("vanish-after=2");
   Driver driver(*backend);
   EXPECT_TRUE(backend->check().ok());
@@ -89,7 +89,7 @@ TEST(Faults, AVanishedMediumFailsEverythingAndItsCheck) {
   EXPECT_EQ(backend->borrow(0, 512), nullptr) << "lent memory of a vanished medium";
 }
 
-TEST(FaultText, BadSpecificationsNameWhatIsValid) {
+TEST(FaultText, InvalidSpecificationsAreRefusedWithTheValidValues) {
   EXPECT_THAT(parse_faults("read-eror-every=1").error(), HasSubstr("'read-error-every'"));
   EXPECT_THAT(parse_faults("errno=EWHAT").error(), HasSubstr("EREMOTEIO"));
   EXPECT_THAT(parse_faults("delay-every=two").error(), HasSubstr("whole number"));
@@ -98,14 +98,14 @@ TEST(FaultText, BadSpecificationsNameWhatIsValid) {
   EXPECT_TRUE(parse_faults("").ok());
 }
 
-TEST(Faulty, TheFenceCheckSucceedsWhateverTheMediumDoes) {
+TEST(Faulty, TheFenceCheckIgnoresInjectedFaults) {
   auto backend = memory_with("vanish-after=0;delay-every=1;delay-ms=1");
   Driver driver(*backend);
   EXPECT_EQ(driver.submit(Op::kCheckFence, 0, 0), 0);
   EXPECT_TRUE(driver.aio().records().empty());
 }
 
-TEST(Faulty, AFailedAtomicWriteLeavesWhatWasThere) {
+TEST(Faulty, AFailedAtomicWriteLeavesTheOldData) {
   auto backend = memory_with("atomic=8KiB;write-error-every=2");
   Driver driver(*backend);
   Bytes old(8192, 1), next(8192, 2);
@@ -114,7 +114,7 @@ TEST(Faulty, AFailedAtomicWriteLeavesWhatWasThere) {
   EXPECT_EQ(driver.read(0, 8192), old);
 }
 
-TEST(Faulty, AnAtomicSizeThatIsNoPowerOfTwoIsRefused) {
+TEST(Faulty, AnAtomicSizeThatIsNotAPowerOfTwoIsRefused) {
   EXPECT_FALSE(parse_faults("atomic=12KiB"));
   EXPECT_FALSE(parse_faults("atomic=0"));
 }

@@ -35,7 +35,7 @@ bool refused_for(const std::vector<uint8_t>& data, const std::string& words) {
   return !parsed.ok() && parsed.error().find(words) != std::string::npos;
 }
 
-TEST(NvmeIdentify, ANamespaceTellsItsSizeAndWhatDeallocationLeaves) {
+TEST(NvmeIdentify, ANamespaceReportsItsSizeAndDeallocationBehaviour) {
   for (uint8_t exponent : {uint8_t{9}, uint8_t{12}}) {
     const auto parsed = parse_namespace(namespace_data(0x123456789, exponent));
     ASSERT_TRUE(parsed.ok()) << parsed.error();
@@ -47,7 +47,7 @@ TEST(NvmeIdentify, ANamespaceTellsItsSizeAndWhatDeallocationLeaves) {
   }
 }
 
-TEST(NvmeIdentify, FormatsThatCantBeServedAreNamedWithTheMend) {
+TEST(NvmeIdentify, UnsupportedFormatsAreRefusedWithTheReason) {
   EXPECT_TRUE(refused_for(namespace_data(8, 9, 8), "8 bytes of metadata"));
   EXPECT_TRUE(refused_for(namespace_data(8, 9, 64), "nvme format"));
   EXPECT_TRUE(refused_for(namespace_data(8, 13), "2^13"));
@@ -62,7 +62,7 @@ TEST(NvmeIdentify, FormatsThatCantBeServedAreNamedWithTheMend) {
   EXPECT_TRUE(refused_for(std::vector<uint8_t>(100), "too short"));
 }
 
-TEST(NvmeIdentify, AControllerTellsItsLimits) {
+TEST(NvmeIdentify, AControllerReportsItsLimitsAndFeatures) {
   std::vector<uint8_t> data(kIdentifyBytes);
   data[77] = 5;
   data[520] = 0x0c;
@@ -82,7 +82,7 @@ TEST(NvmeIdentify, AControllerTellsItsLimits) {
 }
 
 // Under the sanitizers: nothing is read outside, nothing is claimed that can't be.
-TEST(NvmeIdentify, NoiseIsAnErrorOrANamespaceThatFits) {
+TEST(NvmeIdentify, RandomDataIsRefusedOrYieldsAValidNamespace) {
   std::mt19937 random(5);
   for (unsigned round = 0; round < 2000; ++round) {
     std::vector<uint8_t> data(round % 50 == 0 ? random() % kIdentifyBytes : kIdentifyBytes);
@@ -123,7 +123,7 @@ NvmeStep step(Op op, uint64_t offset, uint64_t length, bool durable, const NvmeT
   return next_step(io, t, durable);
 }
 
-TEST(NvmeCommands, ReadsAndWritesNameBlocksFromZero) {
+TEST(NvmeCommands, ReadsAndWritesEncodeZeroBasedBlockCountsAndFua) {
   const uint64_t far = uint64_t{0x100000001} * 4096;
   const NvmeStep read = step(Op::kRead, far, 8192, true, traits());
   EXPECT_EQ(read.command.opcode, 0x02);
@@ -141,13 +141,13 @@ TEST(NvmeCommands, ReadsAndWritesNameBlocksFromZero) {
   EXPECT_EQ(step(Op::kWrite, 4096, 4096, true, uncached).command.cdw12, 0u);
 }
 
-TEST(NvmeCommands, TransfersAreCutToWhatTheDriveTakes) {
+TEST(NvmeCommands, TransfersAreLimitedToTheMaximumOfTheDrive) {
   const NvmeStep cut = step(Op::kRead, 0, uint64_t{1} << 20, false, traits());
   EXPECT_EQ(cut.bytes, 128u << 10);
   EXPECT_EQ(cut.command.cdw12, 31u);
 }
 
-TEST(NvmeCommands, FlushAndDeallocation) {
+TEST(NvmeCommands, FlushAndDiscardAreEncodedAsFlushAndDeallocate) {
   EXPECT_EQ(step(Op::kFlush, 0, 0, false, traits()).command.opcode, 0x00);
   const NvmeStep discard = step(Op::kDiscard, 8192, uint64_t{1} << 30, false, traits());
   EXPECT_EQ(discard.command.opcode, 0x09);
@@ -161,7 +161,7 @@ TEST(NvmeCommands, FlushAndDeallocation) {
   EXPECT_FALSE(needs_flush(io, traits(), false));
 }
 
-TEST(NvmeCommands, ZerosDeallocateOnlyWhereAskedAndWhereZerosArePromised) {
+TEST(NvmeCommands, ZerosDeallocateOnlyOnRequestAndIfDeallocatedBlocksReadZeros) {
   NvmeTraits t = traits();
   constexpr uint32_t kDeac = 1u << 25;
   EXPECT_EQ(step(Op::kWriteZeroes, 0, 4096, false, t, backend::kIoMayUnmap).command.cdw12, 0u);
@@ -177,7 +177,7 @@ TEST(NvmeCommands, ZerosDeallocateOnlyWhereAskedAndWhereZerosArePromised) {
   EXPECT_EQ(written.source, Source::kZeros);
 }
 
-TEST(NvmeStatus, EachCodeHasItsSense) {
+TEST(NvmeStatus, EveryCodeMapsToItsSenseDataAndErrno) {
   struct Case {
     uint16_t status;
     SenseKey key;
@@ -210,7 +210,7 @@ TEST(NvmeStatus, EachCodeHasItsSense) {
   EXPECT_EQ(outcome_of(0x021 | 0x4000).status, Status::kBusy);
 }
 
-TEST(NvmeStatus, OnlyWhatMayGoWellNextTimeIsTriedAgain) {
+TEST(NvmeStatus, OnlyTransientErrorsAreRetriedAndRetriesAreBounded) {
   EXPECT_TRUE(outcome_of(0x006).retry);
   EXPECT_TRUE(outcome_of(0x021).retry);
   EXPECT_FALSE(outcome_of(0x006 | 0x4000).retry) << "Do Not Retry";

@@ -24,7 +24,7 @@ Bytes capacity16(uint64_t last, uint32_t block, uint8_t provisioning = 0) {
   return data;
 }
 
-TEST(ScsiMedium, CapacityAndProvisioning) {
+TEST(ScsiMedium, ParsesCapacityAndProvisioning) {
   ScsiMedium medium;
   ASSERT_TRUE(parse_capacity16(capacity16(16383, 512, 0xc0), medium).ok());
   EXPECT_EQ(medium.blocks, 16384u);
@@ -37,7 +37,7 @@ TEST(ScsiMedium, CapacityAndProvisioning) {
   EXPECT_EQ(medium.blocks, 100u);
 }
 
-TEST(ScsiMedium, WhatCantBeServedIsNamed) {
+TEST(ScsiMedium, UnsupportedDevicesAreRefusedWithTheReason) {
   ScsiMedium medium;
   EXPECT_NE(parse_capacity16(capacity16(9, 520), medium).error().find("520 bytes"),
             std::string::npos);
@@ -56,7 +56,7 @@ TEST(ScsiMedium, WhatCantBeServedIsNamed) {
   EXPECT_FALSE(parse_inquiry(Bytes(20)).ok());
 }
 
-TEST(ScsiMedium, PagesAreTakenWhenTheyAreWhatTheySay) {
+TEST(ScsiMedium, VpdPagesAreUsedOnlyIfTheirPageCodeMatches) {
   ScsiMedium medium;
   Bytes limits(64);
   limits[1] = 0xb0;
@@ -85,7 +85,7 @@ TEST(ScsiMedium, PagesAreTakenWhenTheyAreWhatTheySay) {
   EXPECT_FALSE(lists_page(pages, 0xb2));
 }
 
-TEST(ScsiMedium, AGranularityBeyondFourGibibytesIsNone) {
+TEST(ScsiMedium, AGranularityBeyondFourGibibytesDisablesDiscard) {
   ScsiMedium medium;
   medium.block_size = 512;
   EXPECT_EQ(discard_granularity(medium), 512u);
@@ -95,7 +95,7 @@ TEST(ScsiMedium, AGranularityBeyondFourGibibytesIsNone) {
   EXPECT_EQ(discard_granularity(medium), 0u) << "would be 512 by 32 bits";
 }
 
-TEST(ScsiMedium, CachingPage) {
+TEST(ScsiMedium, TheCachingPageReportsWriteProtectionFuaAndVolatileCache) {
   Bytes mode = {0, 26, 0, 0x90, 0, 0, 0, 0, 0x88, 0x12, 0x04};
   ScsiMedium medium;
   parse_caching(mode, medium);
@@ -109,7 +109,7 @@ TEST(ScsiMedium, CachingPage) {
 }
 
 // Under the sanitizers.
-TEST(ScsiMedium, NoiseIsReadOnlyWhereItIs) {
+TEST(ScsiMedium, RandomDataIsNotReadBeyondItsEnd) {
   std::mt19937 random(3);
   for (unsigned round = 0; round < 3000; ++round) {
     Bytes data(random() % 80);
@@ -149,7 +149,7 @@ Io request(Op op, uint64_t offset, uint64_t length, uint8_t flags = 0) {
   return io;
 }
 
-TEST(SgCommands, NoCommandMovesMoreThanDeviceAndDriverTake) {
+TEST(SgCommands, TransfersAreLimitedByDeviceAndDriver) {
   const auto most = [](uint64_t device, uint64_t driver, uint32_t block = 512) {
     ScsiMedium medium;
     medium.block_size = block;
@@ -164,7 +164,7 @@ TEST(SgCommands, NoCommandMovesMoreThanDeviceAndDriverTake) {
   EXPECT_EQ(most(1, 0, 4096), 4096u);
 }
 
-TEST(SgCommands, TenBytesWhereTheyReachAndSixteenBeyond) {
+TEST(SgCommands, TenByteCdbsAreUsedUpToTheirLbaLimitAndSixteenByteCdbsBeyond) {
   Io io = request(Op::kRead, 512 * 0x1234, 4096);
   SgStep step = next_step(io, traits(), true, true);
   EXPECT_EQ(Bytes(step.cdb.begin(), step.cdb.begin() + 10),
@@ -181,7 +181,7 @@ TEST(SgCommands, TenBytesWhereTheyReachAndSixteenBeyond) {
   EXPECT_TRUE(step.to_device);
 }
 
-TEST(SgCommands, DurabilityByFuaOrByAFlushAfterwards) {
+TEST(SgCommands, DurableWritesUseFuaOrASubsequentFlush) {
   Io io = request(Op::kWrite, 0, 512);
   SgTraits t = traits();
   EXPECT_FALSE(needs_flush(io, t, true));
@@ -195,7 +195,7 @@ TEST(SgCommands, DurabilityByFuaOrByAFlushAfterwards) {
   EXPECT_FALSE(needs_flush(io, t, true));
 }
 
-TEST(SgCommands, ZerosAndDeallocation) {
+TEST(SgCommands, ZerosAndDiscardsAreEncodedByTheCapabilitiesOfTheDevice) {
   SgTraits t = traits();
   Io io = request(Op::kWriteZeroes, 1024, uint64_t{64} << 20, backend::kIoMayUnmap);
   SgStep step = next_step(io, t, false, true);
@@ -215,7 +215,7 @@ TEST(SgCommands, ZerosAndDeallocation) {
   EXPECT_EQ(load_be32(&step.list[16]), 8u);
 }
 
-TEST(SgCommands, ACdbGoesAsItCame) {
+TEST(SgCommands, ACdbIsPassedThroughUnchanged) {
   Io io = request(Op::kCdb, 0, 252);
   io.cdb = {0x4d, 0, 0x4d, 0, 0, 0, 0, 0, 0xfc, 0};
   const SgStep step = next_step(io, traits(), true, true);
@@ -247,7 +247,7 @@ SgOutcome checked(uint8_t key, uint8_t asc, uint8_t ascq) {
   return one;
 }
 
-TEST(SgAnswer, SenseDecidesWhatBecomesOfIt) {
+TEST(SgAnswer, SenseDataDeterminesErrorAndRetry) {
   EXPECT_EQ(checked(3, 0x11, 0).error, EIO);
   EXPECT_TRUE(checked(3, 0x11, 0).answered);
   EXPECT_EQ(checked(7, 0x27, 0).error, EROFS);
@@ -259,7 +259,7 @@ TEST(SgAnswer, SenseDecidesWhatBecomesOfIt) {
   EXPECT_EQ(checked(1, 0x17, 0).error, 0) << "recovered";
 }
 
-TEST(SgAnswer, ADeferredErrorIsOfAnEarlierCommandAndThePresentOneWasNotDone) {
+TEST(SgAnswer, ADeferredErrorFailsOrRetriesThePresentCommand) {
   sg_io_hdr header = {};
   header.status = 0x02;
   for (const Bytes& recovered : {Bytes{0x71, 0, 1, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x17, 0},
@@ -275,7 +275,7 @@ TEST(SgAnswer, ADeferredErrorIsOfAnEarlierCommandAndThePresentOneWasNotDone) {
   }
 }
 
-TEST(SgAnswer, WithoutAStatusTheHostAdapterDoes) {
+TEST(SgAnswer, TheHostStatusDeterminesTheErrorIfTheDeviceReportsNoStatus) {
   sg_io_hdr header = {};
   EXPECT_EQ(outcome_of(header, {}).error, 0);
   header.host_status = 0x01;

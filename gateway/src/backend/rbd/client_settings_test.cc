@@ -37,7 +37,7 @@ class ClientSettings : public testing::Test {
 };
 
 // Or a pool that hangs stops all others of its client, and the reactors that ask them.
-TEST_F(ClientSettings, WhatHostsMayHaveInFlightNeverWaitsForAPlaceInLibrados) {
+TEST_F(ClientSettings, LibradosLimitsCoverAllRequestsThatHostsMayHaveInFlight) {
   const Result<void> configured = configure(cluster_, access_);
   ASSERT_TRUE(configured) << configured.error();
   // Each of them in two objects of an image.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Nanos kLong = 20 * kSecond;
 
-TEST(ClosingImages, AnImageThatIsOnItsWayOutIsWaitedForUntilAllHaveGone) {
+TEST(ClosingImages, WaitsUntilEveryCloseOfTheImageHasCompleted) {
   ClosingImages closing;
   const ClosingImages::Name name{"fsid-1", "rbd/disk"};
   EXPECT_TRUE(closing.wait_for(name, 0));
@@ -22,7 +22,7 @@ TEST(ClosingImages, AnImageThatIsOnItsWayOutIsWaitedForUntilAllHaveGone) {
   other.join();
 }
 
-TEST(ClosingImages, OneOfTheSameNameInAnotherClusterIsNot) {
+TEST(ClosingImages, IgnoresAnImageOfTheSameNameInAnotherCluster) {
   ClosingImages closing;
   closing.add({"fsid-1", "rbd/disk"});
   EXPECT_TRUE(closing.wait_for({"fsid-2", "rbd/disk"}, 0));

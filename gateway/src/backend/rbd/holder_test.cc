@@ -9,7 +9,7 @@
 namespace sluice::rbd {
 namespace {
 
-TEST(Holder, TellsTheLivingFromTheDeadAndFromWhoTookTheirNumber) {
+TEST(Holder, DetectsADeadProcessAndAReusedPid) {
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -30,13 +30,13 @@ TEST(Holder, TellsTheLivingFromTheDeadAndFromWhoTookTheirNumber) {
   EXPECT_TRUE(other.is_dead() && !other.is_alive());
 }
 
-TEST(Holder, NobodyHereCanTellOfAnotherBoot) {
+TEST(Holder, OfAnotherBootIsNeitherAliveNorDead) {
   Holder far = Holder::self("192.0.2.1:0/1");
   far.boot = "another";
   EXPECT_FALSE(far.is_alive() || far.is_dead() || far.is_self());
 }
 
-TEST(Holder, IsReadAsItWasWritten) {
+TEST(Holder, IsParsedAsItWasFormatted) {
   const Holder self = Holder::self("192.0.2.1:0/1");
   const auto read = Holder::parse(self.text());
   ASSERT_TRUE(read.has_value());

@@ -72,7 +72,7 @@ class ImagesTest : public testing::Test {
   CephNamespace ceph;
 };
 
-TEST_F(ImagesTest, WhatIsMadeAgainIsThereOnce) {
+TEST_F(ImagesTest, CreatingAnImageTwiceYieldsOneImage) {
   const std::string name = image_of("0f7c3a52-8a3e-4c0f-9d51-1d2f6a1b7e90");
   EXPECT_TRUE(ceph.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
   EXPECT_TRUE(ceph.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
@@ -87,7 +87,7 @@ TEST_F(ImagesTest, WhatIsMadeAgainIsThereOnce) {
   EXPECT_EQ(contents(name), Bytes(65536));
 }
 
-TEST_F(ImagesTest, ADataPoolHoldsTheDataAndNothingElse) {
+TEST_F(ImagesTest, ADataPoolHoldsTheDataOfItsImage) {
   ASSERT_EQ(admin("ceph osd pool create bulk 8"), 0);
   ASSERT_EQ(admin("ceph osd pool application enable bulk rbd"), 0);
   ASSERT_TRUE(ceph.images().create("wide", {.size = kImageSize, .data_pool = "bulk"}).ok());
@@ -96,7 +96,7 @@ TEST_F(ImagesTest, ADataPoolHoldsTheDataAndNothingElse) {
   EXPECT_EQ(contents("wide"), pattern(0, 65536, 3));
 }
 
-TEST_F(ImagesTest, GrowsAndNeverShrinks) {
+TEST_F(ImagesTest, AnImageGrowsAndRefusesToShrink) {
   EXPECT_TRUE(ceph.images().grow("disk", 2 * kImageSize).ok());
   EXPECT_TRUE(ceph.images().grow("disk", 2 * kImageSize).ok());
   EXPECT_THAT(ceph.images().grow("disk", kImageSize).error(), HasSubstr("can't shrink"));
@@ -125,7 +125,7 @@ TEST_F(ImagesTest, ServedImagesAreNeitherRemovedNorRolledBack) {
   EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
 }
 
-TEST_F(ImagesTest, RollingBackBringsBackWhatWasThere) {
+TEST_F(ImagesTest, ARollbackRestoresTheDataOfTheSnapshot) {
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
   fill("disk", 2);
@@ -140,7 +140,7 @@ TEST_F(ImagesTest, RollingBackBringsBackWhatWasThere) {
   EXPECT_THAT(roll_back(*open("disk"), "never", {}).error(), HasSubstr("no snapshot never"));
 }
 
-TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
+TEST_F(ImagesTest, ACloneRetainsItsDataIfItsSnapshotIsRemovedAndCanBeFlattened) {
   fill("disk", 1);
   {
     auto disk = open("disk");
@@ -168,7 +168,7 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
 }
 
 // A creation that is interrupted leaves a name without an image that could hold data.
-TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
+TEST_F(ImagesTest, AnIncompletelyCreatedImageIsCreatedAgain) {
   const NewImage wanted{.size = kImageSize, .data_pool = ""};
   ASSERT_TRUE(ceph.images().create("cut", wanted).ok());
   std::array<char, 256> id{};
@@ -182,7 +182,7 @@ TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
 
 // A copy that is interrupted leaves an image that opens but has no parent, or one that its parent's
 // snapshot does not know. It must not be treated as the copy.
-TEST_F(ImagesTest, ACopyHasItsNameOnlyOnceItIsWhole) {
+TEST_F(ImagesTest, ACloneReceivesItsNameOnlyWhenItIsComplete) {
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "s").ok());
   for (int i = 0; i < 20; ++i) {
@@ -201,7 +201,7 @@ TEST_F(ImagesTest, ACopyHasItsNameOnlyOnceItIsWhole) {
   }
 }
 
-TEST_F(ImagesTest, WhatACopyThatWasCutShortHasLeftIsReplacedOrGoesWithTheImage) {
+TEST_F(ImagesTest, LeftoversOfAnInterruptedCloneAreReplacedOrRemovedWithTheImage) {
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "s").ok());
   const NewImage zeros{.size = kImageSize, .data_pool = ""};
@@ -218,7 +218,7 @@ TEST_F(ImagesTest, WhatACopyThatWasCutShortHasLeftIsReplacedOrGoesWithTheImage) 
   }
 }
 
-TEST_F(ImagesTest, RemovedOnceOrPutIntoTheTrash) {
+TEST_F(ImagesTest, RemovingOrTrashingAnImageTwiceSucceeds) {
   ASSERT_TRUE(ceph.images().create("a", {.size = 4096, .data_pool = ""}).ok());
   EXPECT_TRUE(ceph.images().remove("a").ok());
   EXPECT_TRUE(ceph.images().remove("a").ok());
@@ -229,7 +229,7 @@ TEST_F(ImagesTest, RemovedOnceOrPutIntoTheTrash) {
   EXPECT_EQ(admin("sh -c 'rbd trash ls rbd/" + ceph.space() + " | grep -q b'"), 0);
 }
 
-TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
+TEST_F(ImagesTest, AProbeReportsWhichSettingIsWrong) {
   const backend::CephAccess good = gateway_access();
   const auto fine = probe(good, "rbd", ceph.space(), "");
   ASSERT_TRUE(fine.ok()) << fine.error();
@@ -254,7 +254,7 @@ TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
 
 // The cluster's manager counts once a second. With a quota, what a pool can hold doesn't change
 // with what others write.
-TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
+TEST_F(ImagesTest, AProbeReportsCapacityAndUsageOfThePool) {
   ASSERT_EQ(admin("ceph osd pool create counted 8"), 0);
   ASSERT_EQ(admin("ceph osd pool application enable counted rbd"), 0);
   ASSERT_EQ(admin("ceph osd pool set-quota counted max_bytes 536870912"), 0);

@@ -37,7 +37,7 @@ class PoolFactsTest : public testing::Test {
   }
 };
 
-TEST_F(PoolFactsTest, WhereThereIsADataPoolItIsTheOneThatFillsUp) {
+TEST_F(PoolFactsTest, UsageIsThatOfTheDataPoolIfConfigured) {
   make("data");
   ASSERT_TRUE(
       becomes("rbd", "data", [](const PoolFacts& found) { return found.capacity_bytes != 0; }));
@@ -48,7 +48,7 @@ TEST_F(PoolFactsTest, WhereThereIsADataPoolItIsTheOneThatFillsUp) {
 }
 
 // Whatever is kept of each byte: else a pool that keeps three copies would be full at a third.
-TEST_F(PoolFactsTest, CapacityIsWhatHostsCanWriteOnceForAllCopies) {
+TEST_F(PoolFactsTest, FreeCapacityIsDividedByTheNumberOfCopies) {
   make("twice");
   ASSERT_EQ(admin("ceph osd pool set twice size 2"), 0);
   ASSERT_EQ(admin("ceph osd pool set twice min_size 1"), 0);
@@ -64,7 +64,7 @@ TEST_F(PoolFactsTest, CapacityIsWhatHostsCanWriteOnceForAllCopies) {
   ASSERT_EQ(admin("ceph osd pool rm twice twice --yes-i-really-really-mean-it"), 0);
 }
 
-TEST_F(PoolFactsTest, WhatOthersHaveTakenCanBeTakenByNobodyElse) {
+TEST_F(PoolFactsTest, DataInOtherPoolsReducesTheFreeCapacity) {
   make("others");
   uint64_t before = 0;
   ASSERT_TRUE(becomes("rbd", "", [&](const PoolFacts& found) {
@@ -78,7 +78,7 @@ TEST_F(PoolFactsTest, WhatOthersHaveTakenCanBeTakenByNobodyElse) {
   ASSERT_EQ(admin("ceph osd pool rm others others --yes-i-really-really-mean-it"), 0);
 }
 
-TEST_F(PoolFactsTest, APoolHoldsNoMoreThanItsQuota) {
+TEST_F(PoolFactsTest, TheQuotaOfAPoolLimitsItsCapacity) {
   make("little");
   ASSERT_EQ(admin("ceph osd pool set-quota little max_bytes 104857600"), 0);
   EXPECT_TRUE(becomes("little", "",

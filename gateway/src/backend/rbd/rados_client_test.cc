@@ -52,7 +52,7 @@ class SilentMonitor {
   uint16_t port_ = 0;
 };
 
-TEST(RadosClient, AClusterThatDoesNotAnswerHoldsUpNoConnectionToAnother) {
+TEST(RadosClient, AnUnresponsiveClusterDoesNotDelayAConnectionToAnother) {
   SilentMonitor monitor;
   auto silent = std::async(std::launch::async,
                            [access = monitor.access()] { return RadosClient::shared(access); });

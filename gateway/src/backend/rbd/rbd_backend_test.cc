@@ -59,7 +59,7 @@ class RbdTest : public testing::Test {
   CephNamespace ceph;
 };
 
-TEST_F(RbdTest, WhatWouldAnswerFromMemoryIsRefusedWithItsMend) {
+TEST_F(RbdTest, AnImageWithObjectMapOrFastDiffIsRefusedWithTheFix) {
   ASSERT_EQ(
       admin("rbd create --size 8M --image-feature layering,exclusive-lock,object-map,fast-diff " +
             ceph.path("mapped")),
@@ -70,13 +70,13 @@ TEST_F(RbdTest, WhatWouldAnswerFromMemoryIsRefusedWithItsMend) {
   EXPECT_NE(open(ceph.spec("mapped")), nullptr);
 }
 
-TEST_F(RbdTest, AnImageWithoutItsLockIsRefused) {
+TEST_F(RbdTest, AnImageWithoutExclusiveLockIsRefused) {
   ASSERT_EQ(admin("rbd create --size 8M --image-feature layering " + ceph.path("unlocked")), 0);
   EXPECT_THAT(refusal(ceph.spec("unlocked")),
               HasSubstr("rbd feature enable " + ceph.path("unlocked") + " exclusive-lock"));
 }
 
-TEST_F(RbdTest, ACacheThatImageOrPoolTurnOnIsRefused) {
+TEST_F(RbdTest, ACacheEnabledByTheImageIsRefused) {
   ASSERT_EQ(admin("rbd config image set " + ceph.path() + " rbd_cache true"), 0);
   EXPECT_THAT(refusal(ceph.spec()), HasSubstr("rbd config image rm " + ceph.path() + " rbd_cache"));
   ASSERT_EQ(admin("rbd config image rm " + ceph.path() + " rbd_cache"), 0);
@@ -86,7 +86,7 @@ TEST_F(RbdTest, ACacheThatImageOrPoolTurnOnIsRefused) {
   EXPECT_FALSE(backend->set_write_cache(true).ok());
 }
 
-TEST_F(RbdTest, RefusalsNameWhatIsWrong) {
+TEST_F(RbdTest, RefusalsIncludeTheReason) {
   EXPECT_THAT(refusal(ceph.spec("none")),
               HasSubstr(ceph.path("none") + ": there is no such image"));
   backend::Spec spec = ceph.spec();
@@ -100,14 +100,14 @@ TEST_F(RbdTest, RefusalsNameWhatIsWrong) {
   EXPECT_THAT(refusal(spec), HasSubstr("can't read its configuration"));
 }
 
-TEST_F(RbdTest, ASizeThatIsSaidIsTakenOnByTheImage) {
+TEST_F(RbdTest, AnImageGrowsToTheConfiguredSize) {
   backend::Spec spec = ceph.spec();
   spec.size = 2 * kImageSize;
   EXPECT_EQ(open(spec)->size_bytes(), 2 * kImageSize);
   EXPECT_EQ(ceph.images().adopt("disk").value(), 2 * kImageSize);
 }
 
-TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
+TEST_F(RbdTest, ABlocklistedClientFailsItsRequestsAndReopensAsAnotherClient) {
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   Driver driver(*backend);
@@ -154,7 +154,7 @@ TEST_F(RbdTest, ABlocklistedClientFailsTheFenceCheckOnceTheNextOwnerHasOpenedThe
   EXPECT_EQ(driver.write(0, Bytes(4096)), -ESHUTDOWN);
 }
 
-TEST_F(RbdTest, WhoIsToldThatItIsClosedFindsNoLock) {
+TEST_F(RbdTest, TheLockIsReleasedBeforeCloseCompletes) {
   const std::string locks = "sh -c '[ -n \"$(rbd lock ls " + ceph.path() + ")\" ]'";
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
@@ -164,7 +164,7 @@ TEST_F(RbdTest, WhoIsToldThatItIsClosedFindsNoLock) {
 }
 
 // In ten years, says the list of the blocklisted.
-TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
+TEST_F(RbdTest, ADeadHolderIsPermanentlyBlocklistedBeforeItsLockIsAcquired) {
   auto other = new_client();
   auto pool = other->pool("rbd", ceph.space());
   ASSERT_TRUE(pool.ok()) << pool.error();
@@ -187,7 +187,7 @@ TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
       0);
 }
 
-TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
+TEST_F(RbdTest, ASecondOpenIsRefusedWithThePidOfTheHolder) {
   auto first = open(ceph.spec());
   ASSERT_NE(first, nullptr);
   backend::Spec second = ceph.spec();
@@ -197,7 +197,7 @@ TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
   EXPECT_TRUE(first->check().ok());
 }
 
-TEST_F(RbdTest, AnIdleOneLearnsThatItIsBlocklisted) {
+TEST_F(RbdTest, AnIdleBackendDetectsThatItIsBlocklisted) {
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   ASSERT_TRUE(comes_true(
@@ -207,7 +207,7 @@ TEST_F(RbdTest, AnIdleOneLearnsThatItIsBlocklisted) {
   EXPECT_TRUE(comes_true(*backend, [](bool fine) { return fine; }));
 }
 
-TEST_F(RbdTest, ASizeThatChangedFromOutsideIsSeen) {
+TEST_F(RbdTest, ASizeChangedExternallyIsDetected) {
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   ASSERT_EQ(admin("rbd resize --size 16M " + ceph.path()), 0);
@@ -234,7 +234,7 @@ unsigned objects(const CephNamespace& ceph) {
   return count;
 }
 
-TEST_F(RbdTest, DiscardGivesSpaceBackAndZerosThatMustNotDoSoKeepIt) {
+TEST_F(RbdTest, DiscardFreesSpaceAndZerosWithoutUnmapRetainIt) {
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   Driver driver(*backend);
@@ -250,7 +250,7 @@ TEST_F(RbdTest, DiscardGivesSpaceBackAndZerosThatMustNotDoSoKeepIt) {
   EXPECT_EQ(objects(ceph), full / 2);
 }
 
-TEST_F(RbdTest, AClientWithManyImagesAsksAfterThemLessOften) {
+TEST_F(RbdTest, AClientWithManyImagesPollsThemLessOften) {
   const auto client = new_client();
   const auto tick = [&] {
     std::array<char, 32> text{};
@@ -269,7 +269,7 @@ TEST_F(RbdTest, AClientWithManyImagesAsksAfterThemLessOften) {
   EXPECT_EQ(tick(), limits::kCephTick);
 }
 
-TEST_F(RbdTest, MoreThanTheBoundIsBusy) {
+TEST_F(RbdTest, MoreRequestsThanTheLimitAreRefusedAsBusy) {
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   backend::TestAio aio;

@@ -13,7 +13,7 @@
 namespace sluice::rbd {
 namespace {
 
-TEST(Workers, WhatTakesTooLongIsToldAndItsResultIsDestroyed) {
+TEST(Workers, AnOverdueTaskIsReportedAndItsLateResultIsDestroyed) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
   auto result = std::make_shared<int>(7);
@@ -30,7 +30,7 @@ TEST(Workers, WhatTakesTooLongIsToldAndItsResultIsDestroyed) {
   while (!seen.expired()) std::this_thread::yield();
 }
 
-TEST(Workers, BeyondTheBoundOnlyWhatMustBeDoneIsTaken) {
+TEST(Workers, BeyondTheQueueLimitOnlyMandatoryTasksAreAccepted) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
   std::atomic<unsigned> done = 0;
@@ -76,7 +76,7 @@ bool runs(Workers& workers, const std::string& group) {
   return workers.run<int>(group, group, 10 * kSecond, [] { return Result<int>(1); }).ok();
 }
 
-TEST(Workers, AGroupThatHangsHoldsUpNoOther) {
+TEST(Workers, AHangingGroupDoesNotBlockAnother) {
   Hanging hanging;
   Workers workers(limits::kImageThreads);
   hanging.post(workers, "a", limits::kImageThreads);
@@ -87,7 +87,7 @@ TEST(Workers, AGroupThatHangsHoldsUpNoOther) {
   EXPECT_TRUE(workers.stop(60 * kSecond));
 }
 
-TEST(Workers, ManyGroupsThatHangHoldUpNoOther) {
+TEST(Workers, ManyHangingGroupsDoNotBlockAnother) {
   constexpr unsigned kGroups = 3 * limits::kImageThreads;
   Hanging hanging;
   Workers workers(limits::kImageThreads);
@@ -101,7 +101,7 @@ TEST(Workers, ManyGroupsThatHangHoldUpNoOther) {
   EXPECT_EQ(hanging.begun, kGroups * 2 * limits::kImageThreads);
 }
 
-TEST(Workers, AGroupThatIsAloneHasItsThreadsAtOnceAndNoMore) {
+TEST(Workers, ASingleGroupUsesAllItsThreadsAndNoMore) {
   Hanging hanging;
   Workers workers(limits::kImageThreads);
   hanging.post(workers, "a", 4 * limits::kImageThreads);
@@ -112,7 +112,7 @@ TEST(Workers, AGroupThatIsAloneHasItsThreadsAtOnceAndNoMore) {
   EXPECT_TRUE(workers.stop(60 * kSecond));
 }
 
-TEST(Workers, AGroupOfWhichTooMuchWaitsLeavesRoomForOthers) {
+TEST(Workers, AFullQueueOfOneGroupDoesNotBlockOthers) {
   Hanging hanging;
   Workers one(1);
   hanging.post(one, "a", 1 + limits::kMaxImageTasks);
@@ -122,7 +122,7 @@ TEST(Workers, AGroupOfWhichTooMuchWaitsLeavesRoomForOthers) {
   EXPECT_TRUE(one.stop(60 * kSecond));
 }
 
-TEST(Workers, TheNextStepOfWhatWasBegunGoesBeforeTheFirstOfOthers) {
+TEST(Workers, TheNextStepOfAStartedTaskRunsBeforeQueuedTasks) {
   Workers one(1);
   std::promise<void> go;
   std::string order;

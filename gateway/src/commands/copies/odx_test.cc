@@ -68,7 +68,7 @@ class OdxTest : public CopyTest {
   }
 };
 
-TEST_F(OdxTest, AWindowsCopyGoesThrough) {
+TEST_F(OdxTest, AWindowsOffloadedCopySucceeds) {
   EXPECT_EQ(run(begin_populate(*a, {{100, 3000}}, 77)).command.status, Status::kGood);
   const Bytes made = information(*a, 77).answer();
   ASSERT_EQ(made.size(), 36u + 2 + 512);
@@ -89,7 +89,7 @@ TEST_F(OdxTest, AWindowsCopyGoesThrough) {
   EXPECT_TRUE(same(*other_backend, 9000 * 512, backend->data, 1100 * 512, 2000 * 512));
 }
 
-TEST_F(OdxTest, ATokenOfSeveralRangesIsReadFromAnyOffset) {
+TEST_F(OdxTest, ATokenOfSeveralRangesIsReadFromAnOffset) {
   const Bytes token = populate({{0, 10}, {5000, 4000}, {100, 1}});
   EXPECT_EQ(write(token, {{0, 3}, {50, 4003}}, 5), 0u);
   EXPECT_TRUE(same(*other_backend, 0, backend->data, 5 * 512, 3 * 512));
@@ -98,13 +98,13 @@ TEST_F(OdxTest, ATokenOfSeveralRangesIsReadFromAnyOffset) {
   EXPECT_TRUE(same(*other_backend, 4052 * 512, backend->data, 100 * 512, 512));
 }
 
-TEST_F(OdxTest, WhatAFencedBackendRefusesIsNotAnswered) {
+TEST_F(OdxTest, AWriteUsingTokenThatAFencedBackendRefusesDropsItsNexus) {
   const Bytes token = populate({{0, 3000}});
   other_backend->fail_with = -ESHUTDOWN;
   EXPECT_EQ(run(begin_write(*a, token, {{0, 3000}})).command.outcome, Outcome::kUnknown);
 }
 
-TEST_F(OdxTest, WithinOneLunItCopiesTooButNotOntoItself) {
+TEST_F(OdxTest, ACopyWithinOneLunSucceedsUnlessItsRangesOverlap) {
   const Bytes token = populate({{0, 100}});
   EXPECT_EQ(run(begin_write(*a, token, {{99, 50}}, 0)).sense(), 0x052600u);
   EXPECT_EQ(run(begin_write(*a, token, {{100, 100}}, 0)).sense(), 0u);
@@ -122,7 +122,7 @@ TEST_F(OdxTest, TheZeroTokenWritesZeros) {
   EXPECT_EQ(load_be64(&information(*a, 2, kOther).answer()[16]), 9001u);
 }
 
-TEST_F(OdxTest, MoreThanTheTokenHoldsIsRefusedBeforeAnythingIsWritten) {
+TEST_F(OdxTest, AWriteBeyondTheTokensBlocksIsRefusedBeforeAnyBlockIsWritten) {
   const Bytes token = populate({{0, 10}});
   EXPECT_EQ(write(token, {{0, 11}}), 0x052600u);
   EXPECT_EQ(write(token, {{0, 5}}, 6), 0x052600u);
@@ -164,7 +164,7 @@ TEST_F(OdxTest, TwoTokensForTheSameBlocksShareNoSecret) {
   EXPECT_LT(equal, 8);
 }
 
-TEST_F(OdxTest, ATokenExpiresWhenNobodyUsesIt) {
+TEST_F(OdxTest, AnUnusedTokenExpiresAndAUseExtendsIt) {
   const Bytes token = populate({{0, 10}}, 1, 10);
   now += 9 * kSecond;
   EXPECT_EQ(write(token, {{0, 10}}), 0u);
@@ -174,7 +174,7 @@ TEST_F(OdxTest, ATokenExpiresWhenNobodyUsesIt) {
   EXPECT_EQ(write(token, {{0, 10}}), 0x052307u);
 }
 
-TEST_F(OdxTest, ATokenIsWithdrawnWhenItsBlocksAreWritten) {
+TEST_F(OdxTest, ATokenIsRevokedWhenItsBlocksAreWritten) {
   const Bytes token = populate({{100, 10}, {200, 10}});
   run(start(*b, write16(110, 90), Bytes(90 * 512)));
   EXPECT_EQ(write(token, {{0, 20}}), 0u) << "the blocks between don't count";
@@ -182,21 +182,21 @@ TEST_F(OdxTest, ATokenIsWithdrawnWhenItsBlocksAreWritten) {
   EXPECT_EQ(write(token, {{0, 20}}), 0x052306u);
 }
 
-TEST_F(OdxTest, ReadsAndOtherUnitsWritesLeaveATokenAlone) {
+TEST_F(OdxTest, ReadsAndWritesToOtherUnitsDoNotRevokeAToken) {
   const Bytes token = populate({{100, 10}});
   run(start(*b, read16(100, 10)));
   run(start(*b, write16(100, 10), Bytes(10 * 512), kOther));
   EXPECT_EQ(write(token, {{0, 10}}), 0u);
 }
 
-TEST_F(OdxTest, ACopyThatWritesTheBlocksWithdrawsTheTokenToo) {
+TEST_F(OdxTest, ACopyThatWritesTheBlocksRevokesTheToken) {
   const Bytes token = populate({{100, 10}}, 1);
   const Bytes source = populate({{500, 1}}, 2);
   EXPECT_EQ(run(begin_write(*a, source, {{105, 1}}, 0)).sense(), 0u);
   EXPECT_EQ(write(token, {{0, 10}}), 0x052306u);
 }
 
-TEST_F(OdxTest, AWriteInTheMiddleOfTheCopyStopsIt) {
+TEST_F(OdxTest, AWriteToTheSourceDuringACopyStopsTheCopy) {
   const Bytes token = populate({{0, 16000}});
   other_backend->holds = true;
   Task& copying = begin_write(*a, token, {{0, 16000}});
@@ -214,7 +214,7 @@ TEST_F(OdxTest, AWriteInTheMiddleOfTheCopyStopsIt) {
   EXPECT_TRUE(same(*other_backend, 0, backend->data, 0, blocks * 512)) << "what it claims is there";
 }
 
-TEST_F(OdxTest, ATokenIsMadeOnlyOfWhatWritersHaveFinished) {
+TEST_F(OdxTest, PopulateTokenWaitsForWritesInProgress) {
   backend->holds = true;
   Task& writing = start(*b, write16(5, 1), Bytes(512, 0xcc));
   Task& making = begin_populate(*a, {{0, 10}});
@@ -231,7 +231,7 @@ TEST_F(OdxTest, ATokenIsMadeOnlyOfWhatWritersHaveFinished) {
   EXPECT_TRUE(other_backend->all(5 * 512, 512, 0xcc));
 }
 
-TEST_F(OdxTest, AnAbortWhileItWaitsForWritersLeavesNoToken) {
+TEST_F(OdxTest, PopulateTokenAbortedWhileWaitingForWritesLeavesNoToken) {
   backend->holds = true;
   start(*b, write16(5, 1), Bytes(512));
   Task& making = begin_populate(*a, {{0, 10}});
@@ -242,7 +242,7 @@ TEST_F(OdxTest, AnAbortWhileItWaitsForWritersLeavesNoToken) {
   EXPECT_EQ(target->tokens().size(), 0u);
 }
 
-TEST_F(OdxTest, NobodyPaysForTheWatchOnceTheTokensAreGone) {
+TEST_F(OdxTest, TheChangeWatchIsDisarmedAfterTheTokensExpire) {
   populate({{0, 10}}, 1, 5);
   EXPECT_TRUE(unit->changes().armed());
   EXPECT_FALSE(other->changes().armed());
@@ -251,13 +251,13 @@ TEST_F(OdxTest, NobodyPaysForTheWatchOnceTheTokensAreGone) {
   EXPECT_FALSE(unit->changes().armed());
 }
 
-TEST_F(OdxTest, DelTknEndsTheToken) {
+TEST_F(OdxTest, DelTknDeletesTheToken) {
   const Bytes token = populate({{0, 10}});
   EXPECT_EQ(write(token, {{0, 10}}, 0, 0x02), 0u);
   EXPECT_EQ(write(token, {{0, 10}}), 0x052304u);
 }
 
-TEST_F(OdxTest, TokensAreBoundedAndTheLeastUsedGoesFirst) {
+TEST_F(OdxTest, TheNumberOfTokensIsBoundedAndTheLeastRecentlyUsedIsDropped) {
   const Bytes first = populate({{0, 1}}, 1);
   const Bytes second = populate({{0, 1}}, 2);
   EXPECT_EQ(write(first, {{0, 1}}), 0u);
@@ -279,14 +279,14 @@ TEST_F(OdxTest, RangesAreCheckedAgainstTheirLimits) {
   EXPECT_EQ(run(start(*a, cdb(0x83, 0x11, 1, 6, 0))).command.status, Status::kGood);
 }
 
-TEST_F(OdxTest, InformationIsForTheNexusAndListIdThatAsked) {
+TEST_F(OdxTest, InformationIsReturnedOnlyToTheNexusAndListIdOfTheOperation) {
   populate({{0, 10}}, 5);
   EXPECT_EQ(information(*a, 6).sense(), 0x052400u);
   EXPECT_EQ(information(*b, 5).sense(), 0x052400u);
   EXPECT_EQ(information(*a, 5).sense(), 0u);
 }
 
-TEST_F(OdxTest, AFailingDestinationIsToldAsItsOwnFailure) {
+TEST_F(OdxTest, ADestinationErrorIsReportedAsItsOwnAndASourceErrorAsCopyAborted) {
   const Bytes token = populate({{0, 10}});
   other_backend->fail_with = -ENOSPC;
   EXPECT_EQ(write(token, {{0, 10}}), 0x072707u);
@@ -300,7 +300,7 @@ class MixedOdxTest : public OdxTest {
   MixedOdxTest() : OdxTest(4096) {}
 };
 
-TEST_F(MixedOdxTest, BlockSizesMayDifferWhereWholeBlocksMatch) {
+TEST_F(MixedOdxTest, BlockSizesMayDifferIfWholeBlocksMatch) {
   const Bytes token = populate({{8, 16}, {800, 16}});
   EXPECT_EQ(write(token, {{3, 4}}), 0u);
   EXPECT_TRUE(same(*other_backend, 3 * 4096, backend->data, 8 * 512, 16 * 512));
@@ -309,7 +309,7 @@ TEST_F(MixedOdxTest, BlockSizesMayDifferWhereWholeBlocksMatch) {
   EXPECT_EQ(write(ragged, {{0, 1}}), 0x052600u);
 }
 
-TEST_F(OdxTest, ATokenIsCopiedWithinTheLimitsOfBothUnits) {
+TEST_F(OdxTest, ATokenIsCopiedWithinTheQosLimitsOfTheDestination) {
   const Bytes token = populate({{0, 8192}});
   other->set_qos({.iops = 10, .iops_burst = 1, .bytes_per_second = limits::kCopyChunkBytes});
   Task& task = begin_write(*a, token, {{0, 8192}});

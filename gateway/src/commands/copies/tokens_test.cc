@@ -22,7 +22,7 @@ scsi::RodToken parsed(const scsi::RodTokenBytes& bytes) {
   return token;
 }
 
-TEST(Tokens, LiveNoLongerThanTheirLifetimeHoweverOftenTheyAreUsed) {
+TEST(Tokens, ExpireAfterTheirLifetimeHoweverOftenTheyAreUsed) {
   const auto unit = make_unit();
   TokenStore store;
   const auto source =
@@ -36,7 +36,7 @@ TEST(Tokens, LiveNoLongerThanTheirLifetimeHoweverOftenTheyAreUsed) {
   EXPECT_EQ(store.use(token, now).sense().ascq, 0x07);
 }
 
-TEST(Tokens, AreWithdrawnWithTheirUnit) {
+TEST(Tokens, AreRevokedWithTheirUnit) {
   auto unit = make_unit();
   TokenStore store;
   const auto source =
@@ -47,7 +47,7 @@ TEST(Tokens, AreWithdrawnWithTheirUnit) {
   EXPECT_EQ(store.use(parsed(bytes), 0).sense().ascq, 0x06);
 }
 
-TEST(Tokens, NoWriterIsMissedWhereverItRuns) {
+TEST(Tokens, AreRevokedByWritesOnAnotherThread) {
   const auto unit = make_unit();
   TokenStore store;
   std::atomic<bool> stop{false};

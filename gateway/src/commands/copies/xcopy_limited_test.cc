@@ -5,7 +5,7 @@
 namespace sluice::lun {
 namespace {
 
-TEST_F(XcopyTest, ACopyTakesOneCommandOfTheUnitItIsSentTo) {
+TEST_F(XcopyTest, ACopyConsumesOneCommandOfTheQosLimitOfTheUnitItIsSentTo) {
   unit->set_qos({.iops = 10, .iops_burst = 1});
   EXPECT_EQ(copy({{0, 1, 8, 0, 0}}), 0u);
   Task& second = begin_copy(*a, both({{0, 1, 8, 0, 0}}, 2));

@@ -25,13 +25,13 @@ TEST_F(XcopyTest, CopiesAcrossLunsInManyChunksAndSegments) {
   EXPECT_TRUE(same(*other_backend, 16000 * 512, before, 0, 5 * 512));
 }
 
-TEST_F(XcopyTest, ALaterSegmentSeesWhatAnEarlierOneWrote) {
+TEST_F(XcopyTest, ALaterSegmentReadsTheDataThatAnEarlierSegmentWrote) {
   const Bytes before = backend->data;
   EXPECT_EQ(copy({{0, 1, 3000, 0, 0}, {1, 0, 3000, 0, 10000}}), 0u);
   EXPECT_TRUE(same(*backend, 10000 * 512, before, 0, 3000 * 512));
 }
 
-TEST_F(XcopyTest, OverlappingRangesCopyAsIfAllWasReadFirst) {
+TEST_F(XcopyTest, OverlappingRangesAreCopiedAsIfTheSourceWereReadFirst) {
   for (const auto& [from, to] : {std::pair{100, 103}, std::pair{103, 100}, std::pair{50, 50}}) {
     const Bytes before = backend->data;
     EXPECT_EQ(copy({{0, 0, 12000, static_cast<uint64_t>(from), static_cast<uint64_t>(to)}}), 0u);
@@ -41,7 +41,7 @@ TEST_F(XcopyTest, OverlappingRangesCopyAsIfAllWasReadFirst) {
   }
 }
 
-TEST_F(XcopyTest, ShortTransfersOfTheBackendDontShow) {
+TEST_F(XcopyTest, ShortTransfersOfTheBackendAreContinued) {
   backend->most_per_io = 3 * 512;
   other_backend->most_per_io = 300 * 512;
   const Bytes before = backend->data;
@@ -49,14 +49,14 @@ TEST_F(XcopyTest, ShortTransfersOfTheBackendDontShow) {
   EXPECT_TRUE(same(*other_backend, 2 * 512, before, 512, 4000 * 512));
 }
 
-TEST_F(XcopyTest, NothingToCopyIsGood) {
+TEST_F(XcopyTest, ACopyOfNoBlocksReturnsGood) {
   EXPECT_EQ(run(begin_copy(*a, {})).command.status, Status::kGood);
   EXPECT_EQ(copy({}), 0u);
   EXPECT_EQ(copy({{0, 1, 0, 0, 0}}), 0u);
   EXPECT_TRUE(other_backend->submitted.empty());
 }
 
-TEST_F(XcopyTest, ListsThatLieAboutTheirLengthAreRefused) {
+TEST_F(XcopyTest, ListsWithAWrongLengthAreRefused) {
   const Bytes good = both({{0, 1, 8, 0, 0}});
   for (const size_t size : {size_t{8}, size_t{16 + 31}, good.size() - 1}) {
     EXPECT_EQ(run(begin_copy(*a, Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(size))))
@@ -88,7 +88,7 @@ TEST_F(XcopyTest, ALunThatIsReadOnlyInItsTargetIsNoDestination) {
   EXPECT_EQ(copy({{1, 0, 8, 0, 0}}, 2), 0u) << "but a source";
 }
 
-TEST_F(XcopyTest, WhatCannotBeReachedAbortsTheCopyThere) {
+TEST_F(XcopyTest, AnUnreachableTargetOrRangeAbortsTheCopyAtItsSegment) {
   EXPECT_EQ(copy({{0, 2, 8, 0, 0}}), 0x0a0804u) << "no such CSCD";
   Bytes stranger = cscd(*unit);
   stranger[9] ^= 0x55;
@@ -110,13 +110,13 @@ TEST_F(XcopyTest, AWrongBlockLengthOrDeviceTypeIsRefused) {
   EXPECT_EQ(run(begin_copy(*a, list({cscd(*unit), wrong}, {{0, 1, 8, 0, 0}}))).sense(), 0x0a0d03u);
 }
 
-TEST_F(XcopyTest, MoreThanTheLimitIsRefusedBeforeAnythingIsCopied) {
+TEST_F(XcopyTest, ACopyAboveTheSizeLimitIsRefusedBeforeAnyBlockIsCopied) {
   const std::vector<Segment> segments(40, {0, 1, 65535, 0, 0});
   EXPECT_EQ(copy(segments), 0x052600u);
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(XcopyTest, TheRulesOfBothUnitsHoldForTheNexus) {
+TEST_F(XcopyTest, ACopyObeysReservationsAndWriteProtectionOfBothUnits) {
   for (const bool write_side : {true, false}) {
     Unit& reserved = write_side ? *other : *unit;
     ReservationState state;
@@ -162,7 +162,7 @@ TEST_F(XcopyTest, AMediumErrorAbortsTheCopyWithItsCause) {
   EXPECT_EQ(results(*a, 4).answer()[60 + 12], 0x0c) << "write error";
 }
 
-TEST_F(XcopyTest, WithoutMemoryItIsBusy) {
+TEST_F(XcopyTest, ACopyWithoutMemoryReturnsBusy) {
   std::vector<BufferRef> taken;
   while (BufferRef buffer = pool.allocate(4096)) taken.push_back(std::move(buffer));
   EXPECT_EQ(run(begin_copy(*a, both({{0, 1, 8, 0, 0}}))).command.status, Status::kBusy);
@@ -171,7 +171,7 @@ TEST_F(XcopyTest, WithoutMemoryItIsBusy) {
   EXPECT_TRUE(same(*other_backend, 0, backend->data, 0, 1000 * 512));
 }
 
-TEST_F(XcopyTest, MemoryIsGivenBack) {
+TEST_F(XcopyTest, ACopyReleasesItsMemory) {
   const size_t before = pool.in_use();
   copy({{0, 1, 8000, 0, 0}});
   copy({{0, 2, 8, 0, 0}});
@@ -207,7 +207,7 @@ TEST_F(XcopyTest, AtMostTwoChunksAreInFlight) {
   EXPECT_TRUE(same(*other_backend, 0, backend->data, 0, 16000 * 512));
 }
 
-TEST_F(XcopyTest, CopiesInOppositeDirectionsBothEnd) {
+TEST_F(XcopyTest, CopiesInOppositeDirectionsBothComplete) {
   backend->holds = other_backend->holds = true;
   Task& there = begin_copy(*a, both({{0, 1, 16000, 0, 0}}));
   Task& back = begin_copy(*b, both({{1, 0, 16000, 0, 0}}));
@@ -221,7 +221,7 @@ TEST_F(XcopyTest, CopiesInOppositeDirectionsBothEnd) {
   EXPECT_EQ(back.command.status, Status::kGood);
 }
 
-TEST_F(XcopyTest, AnAbortStopsItBetweenChunksOnceTheBackendHasLetGo) {
+TEST_F(XcopyTest, AnAbortStopsACopyAfterTheBackendCompletesTheCurrentChunks) {
   backend->holds = true;
   Task& copying = begin_copy(*a, both({{0, 1, 16000, 0, 0}}));
   reactors.run();
@@ -236,7 +236,7 @@ TEST_F(XcopyTest, AnAbortStopsItBetweenChunksOnceTheBackendHasLetGo) {
   EXPECT_TRUE(other_backend->submitted.empty());
 }
 
-TEST_F(XcopyTest, PreemptAndAbortOnTheDestinationIsNotOutrunByACopySentElsewhere) {
+TEST_F(XcopyTest, PreemptAndAbortAtTheDestinationStopsACopySentToAnotherLun) {
   for (Nexus* nexus : {a.get(), b.get()}) {
     Bytes data(24);
     data[15] = nexus == a.get() ? 0xa : 0xb;
@@ -266,7 +266,7 @@ TEST_F(XcopyTest, PreemptAndAbortOnTheDestinationIsNotOutrunByACopySentElsewhere
 
 // --- results
 
-TEST_F(XcopyTest, StatusIsKnownDuringAndAfterTheCopyToItsNexusOnly) {
+TEST_F(XcopyTest, StatusIsAvailableDuringAndAfterTheCopyOnlyToItsNexus) {
   EXPECT_EQ(results(*a, 0).sense(), 0x052400u) << "no copy yet";
   backend->holds = true;
   Task& copying = begin_copy(*a, both({{0, 1, 100, 0, 0}}));
@@ -285,13 +285,13 @@ TEST_F(XcopyTest, StatusIsKnownDuringAndAfterTheCopyToItsNexusOnly) {
   EXPECT_EQ(results(*a, 0, 2).sense(), 0x052400u);
 }
 
-TEST_F(XcopyTest, WithoutAListIdNothingIsKept) {
+TEST_F(XcopyTest, ACopyWithoutAListIdRetainsNoResults) {
   EXPECT_EQ(run(begin_copy(*a, both({{0, 1, 1, 0, 0}}, 0, 3))).sense(), 0u);
   EXPECT_EQ(results(*a, 0, 0).sense(), 0x052400u);
   EXPECT_EQ(run(begin_copy(*a, both({{0, 1, 1, 0, 0}}, 7, 3))).sense(), 0x052600u);
 }
 
-TEST_F(XcopyTest, OnlySoManyResultsAreKept) {
+TEST_F(XcopyTest, TheNumberOfRetainedResultsIsBounded) {
   for (unsigned id = 0; id < limits::kMaxCopyRecords + 1; ++id) {
     EXPECT_EQ(copy({{0, 1, 1, 0, 0}}, static_cast<uint8_t>(id)), 0u);
   }
@@ -299,7 +299,7 @@ TEST_F(XcopyTest, OnlySoManyResultsAreKept) {
   EXPECT_EQ(results(*a, 0, 1).sense(), 0u);
 }
 
-TEST_F(XcopyTest, OperatingParametersSayWhatIsEnforced) {
+TEST_F(XcopyTest, OperatingParametersReportTheEnforcedLimits) {
   const Bytes data = results(*a, 3, 0).answer();
   ASSERT_GT(data.size(), 44u);
   EXPECT_EQ(load_be16(&data[8]), limits::kMaxCopyTargets);
@@ -313,7 +313,7 @@ class MixedXcopyTest : public XcopyTest {
   MixedXcopyTest() : XcopyTest(4096) {}
 };
 
-TEST_F(MixedXcopyTest, WholeBlocksOfBothCopyEitherWay) {
+TEST_F(MixedXcopyTest, WholeBlocksAreCopiedInBothDirections) {
   const Bytes before = backend->data;
   EXPECT_EQ(copy({{0, 1, 8000, 8, 2}}), 0u);
   EXPECT_TRUE(same(*other_backend, 2 * 4096, before, 8 * 512, 8000 * 512));
@@ -321,7 +321,7 @@ TEST_F(MixedXcopyTest, WholeBlocksOfBothCopyEitherWay) {
   EXPECT_TRUE(same(*backend, 400 * 512, other_backend->data, 2 * 4096, 16 * 512));
 }
 
-TEST_F(MixedXcopyTest, ARestIsPaddedIfAllowedElseRefused) {
+TEST_F(MixedXcopyTest, APartialBlockIsPaddedIfPermittedAndRefusedOtherwise) {
   EXPECT_EQ(copy({{0, 1, 9, 0, 0}}), 0x0a260au) << "UNEXPECTED INEXACT SEGMENT";
   EXPECT_EQ(copy({{0, 1, 9, 0, 0, 1}}), 0x0a2600u) << "CAT";
   const Bytes source = backend->data;
@@ -342,7 +342,7 @@ class FencedCopyTest : public XcopyTest {
 };
 
 // Its nexus has no command of its own at the other unit: still a fence of that must find it.
-TEST_F(FencedCopyTest, ACopyIsAUseOfSourceAndDestination) {
+TEST_F(FencedCopyTest, AFenceDropsTheNexusOfACopyFromOrToTheUnit) {
   kept = other->shared_backend();
   const Segment write{0, 1, 8, 0, 0};
   const Segment read{1, 0, 8, 0, 0};

@@ -23,7 +23,7 @@ TEST_F(PrDecisionTest, RegisterOfAnUnregisteredNexusNeedsAZeroReservationKey) {
   EXPECT_EQ(state_.generation, 1u);
 }
 
-TEST_F(PrDecisionTest, RegisteringNothingWhereNothingIsRegisteredDoesNothing) {
+TEST_F(PrDecisionTest, UnregisteringAnUnregisteredNexusChangesNothing) {
   EXPECT_EQ(ask(kA, PrOutAction::kRegister, 0, 0), Status::kGood);
   EXPECT_EQ(ask(kA, PrOutAction::kRegisterAndIgnoreExistingKey, 7, 0), Status::kGood);
   EXPECT_FALSE(last_.changed);
@@ -49,7 +49,7 @@ TEST_F(PrDecisionTest, IgnoringTheExistingKeyRegistersChangesAndUnregisters) {
   EXPECT_EQ(key_of(kA), 0u);
 }
 
-TEST_F(PrDecisionTest, ANewKeyOfTheHolderKeepsTheReservation) {
+TEST_F(PrDecisionTest, ANewKeyOfTheHolderPreservesTheReservation) {
   enlist(kA, 0xa);
   reserve(kA, 0xa, kWe);
   ask(kA, PrOutAction::kRegister, 0xa, 0xaa);
@@ -102,7 +102,7 @@ TEST_F(PrDecisionTest, SpecifiedInitiatorPortsAreRegisteredAllOrNone) {
   EXPECT_EQ(state_.generation, 1u);
 }
 
-TEST_F(PrDecisionTest, SpecifyingInitiatorPortsIsForFirstRegistrationsOnly) {
+TEST_F(PrDecisionTest, SpecIPtIsRefusedExceptInAFirstRegister) {
   enlist(kA, 0xa);
   PrRequest r = pr_request(PrOutAction::kRegister, 0xa, 0xb);
   r.list.spec_i_pt = true;
@@ -114,7 +114,7 @@ TEST_F(PrDecisionTest, SpecifyingInitiatorPortsIsForFirstRegistrationsOnly) {
   EXPECT_TRUE(refused(0x26, 0x00, 20));
 }
 
-TEST_F(PrDecisionTest, AFaultInTheTransportIdsIsToldOnlyToThoseWithTheRightKey) {
+TEST_F(PrDecisionTest, ATransportIdErrorIsReportedOnlyWithTheCorrectReservationKey) {
   PrRequest r = pr_request(PrOutAction::kRegister, 9, 0xa);
   r.list.spec_i_pt = true;
   r.fault = scsi::Sense::invalid_field_in_parameter_list(28);
@@ -126,7 +126,7 @@ TEST_F(PrDecisionTest, AFaultInTheTransportIdsIsToldOnlyToThoseWithTheRightKey) 
 
 // --- ALL_TG_PT
 
-TEST_F(PrDecisionTest, AllTargetPortsCoversPortsThatComeLater) {
+TEST_F(PrDecisionTest, AnAllTargetPortsRegistrationCoversLaterPorts) {
   enlist_all_ports(kA, 0xa);
   EXPECT_EQ(key_of(kA), 0xau);
   EXPECT_EQ(key_of(kA2), 0xau);
@@ -135,7 +135,7 @@ TEST_F(PrDecisionTest, AllTargetPortsCoversPortsThatComeLater) {
   EXPECT_EQ(state_.registrations.size(), 1u);
 }
 
-TEST_F(PrDecisionTest, OnePortCanLeaveOrRekeyWithoutTheOthers) {
+TEST_F(PrDecisionTest, OnePortOfAnAllTargetPortsRegistrationMayUnregisterOrChangeItsKey) {
   enlist_all_ports(kA, 0xa);
   ask(kA2, PrOutAction::kRegister, 0xa, 0);
   EXPECT_EQ(key_of(kA2), 0u);
@@ -148,7 +148,7 @@ TEST_F(PrDecisionTest, OnePortCanLeaveOrRekeyWithoutTheOthers) {
   EXPECT_EQ(key_of(kA2), 0xbu);
 }
 
-TEST_F(PrDecisionTest, TheHolderIsTheOnePortThatReservedEvenIfAllAreRegistered) {
+TEST_F(PrDecisionTest, OnlyThePortThatReservedIsTheHolderOfAnAllTargetPortsRegistration) {
   enlist_all_ports(kA, 0xa);
   reserve(kA, 0xa, kWe);
   EXPECT_TRUE(state_.holds(kA));
@@ -156,7 +156,7 @@ TEST_F(PrDecisionTest, TheHolderIsTheOnePortThatReservedEvenIfAllAreRegistered) 
   EXPECT_EQ(ask(kA2, PrOutAction::kReserve, 0xa, 0, kWe), Status::kReservationConflict);
 }
 
-TEST_F(PrDecisionTest, PreemptingItsOwnKeyKeepsThePreemptingPortOnly) {
+TEST_F(PrDecisionTest, PreemptingItsOwnKeyRetainsOnlyThePreemptingPort) {
   enlist_all_ports(kA, 0xa);
   EXPECT_EQ(ask(kA, PrOutAction::kPreemptAndAbort, 0xa, 0xa), Status::kGood);
   EXPECT_EQ(key_of(kA), 0xau);
@@ -174,7 +174,7 @@ TEST_F(PrDecisionTest, ReserveNeedsARegistrationAndItsKey) {
   EXPECT_EQ(state_.type, PrType::kNone);
 }
 
-TEST_F(PrDecisionTest, ReserveAgainIsGoodForTheHolderWithTheSameTypeOnly) {
+TEST_F(PrDecisionTest, ARepeatedReserveReturnsGoodOnlyForTheHolderAndTheSameType) {
   for (const PrType type : kAllTypes) {
     for (const PrType again : kAllTypes) {
       state_ = {};
@@ -195,7 +195,7 @@ TEST_F(PrDecisionTest, ReserveAgainIsGoodForTheHolderWithTheSameTypeOnly) {
 
 // --- leaving and RELEASE
 
-TEST_F(PrDecisionTest, TheReservationGoesWithItsHolderOrItsLastRegistrant) {
+TEST_F(PrDecisionTest, TheReservationEndsWithItsHolderOrItsLastRegistrant) {
   for (const PrType type : kAllTypes) {
     state_ = {};
     enlist(kA, 0xa);
@@ -215,7 +215,7 @@ TEST_F(PrDecisionTest, TheReservationGoesWithItsHolderOrItsLastRegistrant) {
   }
 }
 
-TEST_F(PrDecisionTest, ReleaseTellsOtherRegistrantsOfSharedReservations) {
+TEST_F(PrDecisionTest, AReleaseOfASharedReservationIsReportedToOtherRegistrants) {
   for (const PrType type : kAllTypes) {
     state_ = {};
     enlist(kA, 0xa);
@@ -232,7 +232,7 @@ TEST_F(PrDecisionTest, ReleaseTellsOtherRegistrantsOfSharedReservations) {
   }
 }
 
-TEST_F(PrDecisionTest, ReleaseOfAnothersReservationIsGoodAndDoesNothing) {
+TEST_F(PrDecisionTest, AReleaseByANonHolderReturnsGoodAndChangesNothing) {
   enlist(kA, 0xa);
   enlist(kB, 0xb);
   reserve(kA, 0xa, kWero);
@@ -250,7 +250,7 @@ TEST_F(PrDecisionTest, ReleaseOfAnotherTypeThanHeldIsRefused) {
 
 // --- CLEAR
 
-TEST_F(PrDecisionTest, ClearEmptiesEverythingAndTellsTheOthers) {
+TEST_F(PrDecisionTest, ClearRemovesAllRegistrationsAndIsReportedToOtherRegistrants) {
   enlist(kA, 0xa);
   enlist(kB, 0xb);
   reserve(kB, 0xb, kEa);

@@ -26,7 +26,7 @@ TEST_F(PrDecisionTest, PreemptWithoutReservationRemovesRegistrationsOnly) {
   EXPECT_EQ(state_.generation, 4u);
 }
 
-TEST_F(PrDecisionTest, PreemptOfAKeyNobodyHasConflicts) {
+TEST_F(PrDecisionTest, PreemptOfAnUnregisteredKeyConflicts) {
   enlist(kA, 0xa);
   EXPECT_EQ(ask(kA, PrOutAction::kPreempt, 0xa, 0xb), Status::kReservationConflict);
   EXPECT_EQ(ask(kB, PrOutAction::kPreempt, 0, 0xa), Status::kReservationConflict);
@@ -34,7 +34,7 @@ TEST_F(PrDecisionTest, PreemptOfAKeyNobodyHasConflicts) {
   EXPECT_EQ(state_.generation, 1u);
 }
 
-TEST_F(PrDecisionTest, PreemptOfTheHoldersKeyTakesTheReservationOver) {
+TEST_F(PrDecisionTest, PreemptOfTheHoldersKeyTransfersTheReservation) {
   for (const PrType held : {kWe, kEa, kWero, kEaro}) {
     for (const PrType wanted : kAllTypes) {
       state_ = {};
@@ -57,7 +57,7 @@ TEST_F(PrDecisionTest, PreemptOfTheHoldersKeyTakesTheReservationOver) {
   }
 }
 
-TEST_F(PrDecisionTest, PreemptOfABystandersKeyLeavesTheReservation) {
+TEST_F(PrDecisionTest, PreemptOfAnotherRegistrantsKeyPreservesTheReservation) {
   for (const PrType held : kAllTypes) {
     state_ = {};
     enlist(kA, 0xa);
@@ -71,7 +71,7 @@ TEST_F(PrDecisionTest, PreemptOfABystandersKeyLeavesTheReservation) {
   }
 }
 
-TEST_F(PrDecisionTest, PreemptWithAKeyOfZeroIsForAllRegistrantsOnly) {
+TEST_F(PrDecisionTest, PreemptWithAZeroKeyIsValidOnlyForAllRegistrantsReservations) {
   for (const PrType held : {PrType::kNone, kWe, kEa, kWero, kEaro}) {
     state_ = {};
     enlist(kA, 0xa);
@@ -97,7 +97,7 @@ TEST_F(PrDecisionTest, PreemptWithAKeyOfZeroIsForAllRegistrantsOnly) {
   }
 }
 
-TEST_F(PrDecisionTest, OneRegistrantOfAnAllRegistrantsReservationCanBeRemoved) {
+TEST_F(PrDecisionTest, PreemptMayRemoveOneRegistrantOfAnAllRegistrantsReservation) {
   enlist(kA, 0xa);
   enlist(kB, 0xb);
   reserve(kA, 0xa, kWear);
@@ -138,7 +138,7 @@ class RegisterAndMoveTest : public PrDecisionTest {
   }
 };
 
-TEST_F(RegisterAndMoveTest, TheReservationGoesToAnotherNexusWithItsType) {
+TEST_F(RegisterAndMoveTest, TheReservationMovesToAnotherNexusWithItsType) {
   for (const bool leaves : {false, true}) {
     state_ = {};
     enlist(kA, 0xa);

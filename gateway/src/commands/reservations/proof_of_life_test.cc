@@ -49,7 +49,7 @@ TEST_F(ProofOfLifeTest, PersistentReserveInIsAnsweredOnlyAfterTheFenceCheck) {
   }
 }
 
-TEST_F(ProofOfLifeTest, SoIsWhatChangesNothingThatIsKept) {
+TEST_F(ProofOfLifeTest, AReserveThatChangesNothingIsAnsweredOnlyAfterTheFenceCheck) {
   reserve(*a, 0xa, kWe);
   Bytes again(24);
   put_be(again, 0, 8, 0xa);
@@ -57,13 +57,13 @@ TEST_F(ProofOfLifeTest, SoIsWhatChangesNothingThatIsKept) {
   expect_fence_check(*a, {0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0}, again);
 }
 
-TEST_F(ProofOfLifeTest, SoAreReserveAndRelease) {
+TEST_F(ProofOfLifeTest, Reserve6AndRelease6AreAnsweredOnlyAfterTheFenceCheck) {
   ASSERT_EQ(out(*a, PrOutAction::kClear, {.key = 0xa}), Status::kGood);
   expect_fence_check(*b, {0x16, 0, 0, 0, 0, 0});
   expect_fence_check(*b, {0x17, 0, 0, 0, 0, 0});
 }
 
-TEST_F(ProofOfLifeTest, WhatWasCommittedAndWhatIsRefusedNeedsNoFenceCheck) {
+TEST_F(ProofOfLifeTest, CommittedAndRefusedCommandsNeedNoFenceCheck) {
   backend->holds = true;
   EXPECT_EQ(out(*b, PrOutAction::kRegister, {.service_action_key = 0xb}), Status::kGood);
   EXPECT_EQ(out(*b, PrOutAction::kRegister, {.key = 0xc, .service_action_key = 0xb}),
@@ -71,7 +71,7 @@ TEST_F(ProofOfLifeTest, WhatWasCommittedAndWhatIsRefusedNeedsNoFenceCheck) {
   EXPECT_TRUE(backend->submitted.empty());
 }
 
-TEST_F(ProofOfLifeTest, AnAnswerShowsWhatIsCommittedAtTheTimeOfTheFenceCheck) {
+TEST_F(ProofOfLifeTest, AnAnswerShowsTheStateCommittedAtTheTimeOfTheFenceCheck) {
   backend->holds = true;
   Task& keys = start(*b, read_keys());
   enlist(*b, 0xb);
@@ -79,7 +79,7 @@ TEST_F(ProofOfLifeTest, AnAnswerShowsWhatIsCommittedAtTheTimeOfTheFenceCheck) {
   EXPECT_EQ(run(keys).answer().size(), 8 + 2 * 8u);
 }
 
-TEST_F(ProofOfLifeTest, NothingIsShownThatCameIntoDoubtMeanwhile) {
+TEST_F(ProofOfLifeTest, AStateThatBecomesUncertainIsShownOnlyAfterAnotherFenceCheck) {
   backend->holds = true;
   Task& keys = start(*b, read_keys());
   store->outcome = CommitOutcome::kUnknown;
@@ -97,7 +97,7 @@ TEST_F(ProofOfLifeTest, NothingIsShownThatCameIntoDoubtMeanwhile) {
   EXPECT_EQ(run(keys).answer().size(), 8 + 2 * 8u);
 }
 
-TEST_F(ProofOfLifeTest, WhoIsAbortedMeanwhileEndsAborted) {
+TEST_F(ProofOfLifeTest, ACommandAbortedDuringTheFenceCheckEndsAborted) {
   backend->holds = true;
   Task& keys = start(*b, read_keys());
   b->close(false, [] {});

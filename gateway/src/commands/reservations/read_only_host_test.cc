@@ -39,7 +39,7 @@ class ReadOnlyHostTest : public ReservationCommandsTest {
   std::shared_ptr<Nexus> reader;
 };
 
-TEST_F(ReadOnlyHostTest, TakesNeitherARegistrationNorAReservation) {
+TEST_F(ReadOnlyHostTest, IsRefusedRegistrationsAndReservations) {
   enlist(*a, 0xa);
   const ReservationState before = state();
   for (const PrOutAction action :
@@ -62,7 +62,7 @@ TEST_F(ReadOnlyHostTest, TakesNeitherARegistrationNorAReservation) {
   EXPECT_TRUE(writes(*a));
 }
 
-TEST_F(ReadOnlyHostTest, WhatItHadBeforeShutsNobodyOutAndIsItsToGiveUp) {
+TEST_F(ReadOnlyHostTest, MayReleaseAndUnregisterButNotPreemptWithItsEarlierRegistration) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   reserve(*b, 0xb, PrType::kWriteExclusiveRegistrantsOnly);
@@ -81,7 +81,7 @@ TEST_F(ReadOnlyHostTest, WhatItHadBeforeShutsNobodyOutAndIsItsToGiveUp) {
   EXPECT_EQ(state().registrations.size(), 1u) << "the other one's";
 }
 
-TEST_F(ReadOnlyHostTest, IsSubjectToReservationsOfOthersAndToldOfThem) {
+TEST_F(ReadOnlyHostTest, IsSubjectToReservationsOfOtherHostsAndMayReadThem) {
   EXPECT_EQ(release6(*reader), Status::kGood) << "RELEASE(6) of what it has not takes nothing";
   enlist(*a, 0xa);
   reserve(*a, 0xa, PrType::kWriteExclusive);
@@ -95,7 +95,7 @@ TEST_F(ReadOnlyHostTest, IsSubjectToReservationsOfOthersAndToldOfThem) {
 
 // Each command of the table is either refused to a read-only host or changes nothing that other
 // hosts notice. This test fails for a new command until it is classified here.
-TEST_F(ReadOnlyHostTest, EveryCommandThatIsNotRefusedIsKnownToChangeNothing) {
+TEST_F(ReadOnlyHostTest, EveryCommandIsRefusedUnlessItIsListedAsHarmless) {
   using Op = scsi::Operation;
   constexpr std::array kHarmless = {
       Op::kTestUnitReady,

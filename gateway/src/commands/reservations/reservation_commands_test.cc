@@ -38,14 +38,14 @@ TEST_F(ReservationCommandsTest, EveryTypeGatesReadsAndWritesEndToEnd) {
   }
 }
 
-TEST_F(ReservationCommandsTest, ExclusiveAccessLetsOthersStartTheUnit) {
+TEST_F(ReservationCommandsTest, ExclusiveAccessPermitsOtherNexusesToStartTheUnit) {
   enlist(*a, 1);
   reserve(*a, 1, scsi::PrType::kExclusiveAccess);
   EXPECT_EQ(status_of(*b, {0x1b, 0, 0, 0, 1, 0}), scsi::Status::kGood);
   EXPECT_EQ(status_of(*b, {0x1b, 0, 0, 0, 0, 0}), scsi::Status::kReservationConflict);
 }
 
-TEST_F(ReservationCommandsTest, ReservationOfAHolderThatLeavesEndsOrIsShared) {
+TEST_F(ReservationCommandsTest, AReservationEndsOrRemainsSharedWhenItsHolderUnregisters) {
   for (const PrType type : kAllTypes) {
     enlist(*a, 0xa);
     enlist(*b, 0xb);
@@ -62,7 +62,7 @@ TEST_F(ReservationCommandsTest, ReservationOfAHolderThatLeavesEndsOrIsShared) {
   }
 }
 
-TEST_F(ReservationCommandsTest, AttentionsReachThoseConcernedAndNobodyElse) {
+TEST_F(ReservationCommandsTest, ReservationAttentionsReachOnlyTheAffectedNexuses) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   enlist(*c, 0xc);
@@ -77,7 +77,7 @@ TEST_F(ReservationCommandsTest, AttentionsReachThoseConcernedAndNobodyElse) {
   EXPECT_EQ(attention(*a), 0u);
 }
 
-TEST_F(ReservationCommandsTest, BadParameterListsAreRefused) {
+TEST_F(ReservationCommandsTest, InvalidParameterListsAreRefused) {
   EXPECT_EQ(run(begin_list(*a, PrOutAction::kRegister, PrType::kNone, Bytes(23))).sense(),
             0x051a00u);
   enlist(*a, 0xa);
@@ -107,7 +107,7 @@ TEST_F(ReservationCommandsTest, SpecIPtRegistersOtherInitiatorPorts) {
   EXPECT_TRUE(unit->reservations().registered(open("z")->id()));
 }
 
-TEST_F(ReservationCommandsTest, ADeviceNameStandsForItsPortsThatAreLoggedIn) {
+TEST_F(ReservationCommandsTest, ADeviceNameRegistersItsLoggedInPorts) {
   Bytes id = {0x05, 0, 0, 20};  // TPID FORMAT 00b
   const std::string name = "iqn.2026-11.test:b";
   id.insert(id.end(), name.begin(), name.end());
@@ -127,7 +127,7 @@ TEST_F(ReservationCommandsTest, SpecIPtNamingTheSenderIsRefused) {
   EXPECT_TRUE(state().registrations.empty());
 }
 
-TEST_F(ReservationCommandsTest, RegisterAndMoveGivesTheReservationAway) {
+TEST_F(ReservationCommandsTest, RegisterAndMoveTransfersTheReservation) {
   enlist(*a, 0xa);
   reserve(*a, 0xa, kEa);
   const Bytes id = transport_id("b");
@@ -152,7 +152,7 @@ TEST_F(ReservationCommandsTest, RegisterAndMoveGivesTheReservationAway) {
 
 // --- PERSISTENT RESERVE IN
 
-TEST_F(ReservationCommandsTest, ReadKeysTellsTheWholeLengthHoweverLittleRoomThereIs) {
+TEST_F(ReservationCommandsTest, ReadKeysReportsTheWholeLengthHoweverSmallTheAllocationLength) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   const Bytes cut = in(*c, 0, 8).answer();
@@ -163,7 +163,7 @@ TEST_F(ReservationCommandsTest, ReadKeysTellsTheWholeLengthHoweverLittleRoomTher
   EXPECT_EQ(in(*c, 0, 0).command.status, Status::kGood);
 }
 
-TEST_F(ReservationCommandsTest, ReadReservationShowsTheHoldersKeyButForAllRegistrants) {
+TEST_F(ReservationCommandsTest, ReadReservationShowsTheHoldersKeyExceptForAllRegistrants) {
   for (const PrType type : {kEaro, kWear}) {
     enlist(*a, 0xa);
     reserve(*a, 0xa, type);
@@ -175,7 +175,7 @@ TEST_F(ReservationCommandsTest, ReadReservationShowsTheHoldersKeyButForAllRegist
   }
 }
 
-TEST_F(ReservationCommandsTest, CapabilitiesSayWhatIsDone) {
+TEST_F(ReservationCommandsTest, ReportCapabilitiesReportsTheSupportedFeatures) {
   const Bytes data = in(*a, 2).answer();
   ASSERT_EQ(data.size(), 8u);
   EXPECT_EQ(data[2] & 0x1d, 0x1d) << "CRH, SIP_C, ATP_C, PTPL_C";
@@ -185,7 +185,7 @@ TEST_F(ReservationCommandsTest, CapabilitiesSayWhatIsDone) {
   EXPECT_EQ(in(*a, 2).answer()[3] & 0x01, 1);
 }
 
-TEST_F(ReservationCommandsTest, FullStatusNamesEveryRegistrantAndMarksTheHolder) {
+TEST_F(ReservationCommandsTest, ReadFullStatusListsEveryRegistrantAndMarksTheHolder) {
   enlist(*a, 0xa);
   out(*b, PrOutAction::kRegister, {.service_action_key = 0xb, .flags = 4});  // ALL_TG_PT
   reserve(*a, 0xa, kWe);
@@ -201,7 +201,7 @@ TEST_F(ReservationCommandsTest, FullStatusNamesEveryRegistrantAndMarksTheHolder)
 
 // --- RESERVE(6) and RELEASE(6)
 
-TEST_F(ReservationCommandsTest, Reserve6KeepsTheOtherInitiatorOut) {
+TEST_F(ReservationCommandsTest, Reserve6ExcludesTheOtherInitiator) {
   EXPECT_EQ(reserve6(*a), Status::kGood);
   EXPECT_EQ(reserve6(*a), Status::kGood);
   EXPECT_EQ(reserve6(*b), Status::kReservationConflict);
@@ -213,7 +213,7 @@ TEST_F(ReservationCommandsTest, Reserve6KeepsTheOtherInitiatorOut) {
   EXPECT_EQ(reserve6(*b), Status::kGood);
 }
 
-TEST_F(ReservationCommandsTest, Reserve6GoesWithItsNexusAndWithAReset) {
+TEST_F(ReservationCommandsTest, Reserve6EndsWithItsNexusAndWithAReset) {
   ASSERT_EQ(reserve6(*a), Status::kGood);
   a->close(true, [] {});
   reactors.run();
@@ -226,7 +226,7 @@ TEST_F(ReservationCommandsTest, Reserve6GoesWithItsNexusAndWithAReset) {
   EXPECT_EQ(reserve6(*c), Status::kGood);
 }
 
-TEST_F(ReservationCommandsTest, ReserveSixAndPersistentReservationsExcludeEachOther) {
+TEST_F(ReservationCommandsTest, Reserve6AndPersistentReservationsExcludeEachOther) {
   ASSERT_EQ(reserve6(*a), Status::kGood);
   EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}),
             Status::kReservationConflict);
@@ -236,7 +236,7 @@ TEST_F(ReservationCommandsTest, ReserveSixAndPersistentReservationsExcludeEachOt
   EXPECT_EQ(reserve6(*b), Status::kReservationConflict);
 }
 
-TEST_F(ReservationCommandsTest, Reserve6WaitsForARegistrationUnderWay) {
+TEST_F(ReservationCommandsTest, Reserve6WaitsForARegistrationInProgress) {
   store->holds = true;
   Task& change = begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});
   Task& waiting = start(*b, {0x16, 0, 0, 0, 0, 0});

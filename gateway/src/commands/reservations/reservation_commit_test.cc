@@ -11,7 +11,7 @@ using scsi::Status;
 
 // --- durable before GOOD
 
-TEST_F(ReservationCommandsTest, GoodIsSaidAfterTheCommitWhileOtherIoGoesOn) {
+TEST_F(ReservationCommandsTest, GoodIsReturnedAfterTheCommitWhileOtherIoContinues) {
   store->holds = true;
   Task& change = begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});
   reactors.run();
@@ -25,7 +25,7 @@ TEST_F(ReservationCommandsTest, GoodIsSaidAfterTheCommitWhileOtherIoGoesOn) {
   EXPECT_EQ(state().registrations.size(), 1u);
 }
 
-TEST_F(ReservationCommandsTest, LaterChangesWaitAndAreDecidedOnWhatWasCommitted) {
+TEST_F(ReservationCommandsTest, LaterChangesWaitAndAreDecidedOnTheCommittedState) {
   store->holds = true;
   Task& first = begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});
   Task& second = begin_out(*a, PrOutAction::kReserve, {.key = 0xa, .type = kWe});
@@ -42,7 +42,7 @@ TEST_F(ReservationCommandsTest, LaterChangesWaitAndAreDecidedOnWhatWasCommitted)
   EXPECT_EQ(store->states.size(), 2u);
 }
 
-TEST_F(ReservationCommandsTest, TooManyWaitingChangesAreTurnedAwayWithBusy) {
+TEST_F(ReservationCommandsTest, TooManyWaitingChangesReturnBusy) {
   store->holds = true;
   begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});
   for (unsigned i = 0; i < limits::kMaxReservationChanges; ++i) {
@@ -54,7 +54,7 @@ TEST_F(ReservationCommandsTest, TooManyWaitingChangesAreTurnedAwayWithBusy) {
   for (const auto& task : tasks) EXPECT_TRUE(task->done());
 }
 
-TEST_F(ReservationCommandsTest, AProvablyFailedCommitIsBusyAndChangesNothing) {
+TEST_F(ReservationCommandsTest, AProvablyFailedCommitReturnsBusyAndChangesNothing) {
   store->outcome = CommitOutcome::kNotCommitted;
   EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}), Status::kBusy);
   EXPECT_TRUE(state().registrations.empty());
@@ -75,7 +75,7 @@ TEST_F(ReservationCommandsTest, AChangeAbortedWhileItWaitsDoesNothing) {
   EXPECT_TRUE(store->waiting.empty());
 }
 
-TEST_F(ReservationCommandsTest, WhatTheStoreKeptRulesFromTheStart) {
+TEST_F(ReservationCommandsTest, AStoredReservationAppliesFromTheStart) {
   ReservationState kept;
   kept.aptpl = true;
   kept.type = kEa;
@@ -89,7 +89,7 @@ TEST_F(ReservationCommandsTest, WhatTheStoreKeptRulesFromTheStart) {
   EXPECT_FALSE(unit->restore_reservations());
 }
 
-TEST_F(ReservationCommandsTest, WithoutAStoreAptplIsRefusedAndTheRestWorks) {
+TEST_F(ReservationCommandsTest, WithoutAStoreAptplIsRefusedAndOtherRegistrationsSucceed) {
   for (auto& nexus : nexuses) nexus->close(false, [] {});
   reactors.run();
   make_unit_with(nullptr);
@@ -103,7 +103,7 @@ TEST_F(ReservationCommandsTest, WithoutAStoreAptplIsRefusedAndTheRestWorks) {
 
 // --- PREEMPT AND ABORT
 
-TEST_F(ReservationCommandsTest, PreemptAndAbortAnswersOnlyAfterTheVictimsCommandsAreGone) {
+TEST_F(ReservationCommandsTest, PreemptAndAbortAnswersOnlyAfterTheVictimsCommandsEnd) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   reserve(*a, 0xa, kWero);
@@ -128,7 +128,7 @@ TEST_F(ReservationCommandsTest, PreemptAndAbortAnswersOnlyAfterTheVictimsCommand
   EXPECT_FALSE(writes(*a));
 }
 
-TEST_F(ReservationCommandsTest, PreemptAndAbortOfACommandThatWaitsForItsChangeEndsBoth) {
+TEST_F(ReservationCommandsTest, PreemptAndAbortEndsAVictimsReservationChangeThatWaitsForIt) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   store->holds = true;
@@ -142,7 +142,7 @@ TEST_F(ReservationCommandsTest, PreemptAndAbortOfACommandThatWaitsForItsChangeEn
   EXPECT_EQ(state().registrations.size(), 1u) << "the clear never happened";
 }
 
-TEST_F(ReservationCommandsTest, PreemptAndAbortSparesTheCommandsOfWhoeverAsks) {
+TEST_F(ReservationCommandsTest, PreemptAndAbortSparesTheCommandsOfTheRequestingNexus) {
   enlist(*a, 0xa);
   enlist(*b, 0xa);
   backend->holds = true;

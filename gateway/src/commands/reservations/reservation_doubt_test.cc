@@ -34,7 +34,7 @@ TEST_F(DoubtTest, AnUnknownOutcomeDropsTheNexusInsteadOfAnAnswer) {
   EXPECT_NE(start(*a, read16(0, 1)).command.outcome, Outcome::kUnknown);
 }
 
-TEST_F(DoubtTest, NeitherOfTheOtherOutcomesDropsIt) {
+TEST_F(DoubtTest, AKnownOutcomeDoesNotDropTheNexus) {
   EXPECT_NE(run(begin_out(*a, PrOutAction::kRegister, {.service_action_key = 1})).command.outcome,
             Outcome::kUnknown);
   store->outcome = CommitOutcome::kNotCommitted;
@@ -44,7 +44,7 @@ TEST_F(DoubtTest, NeitherOfTheOtherOutcomesDropsIt) {
   EXPECT_EQ(store->reads, 0u);
 }
 
-TEST_F(DoubtTest, AChangeThatTurnsOutToHaveHappenedHasAllItsEffects) {
+TEST_F(DoubtTest, AnUncertainChangeThatWasCommittedHasAllItsEffects) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   reserve(*a, 0xa, kEaro);
@@ -60,7 +60,7 @@ TEST_F(DoubtTest, AChangeThatTurnsOutToHaveHappenedHasAllItsEffects) {
   EXPECT_TRUE(writes(*b));
 }
 
-TEST_F(DoubtTest, AChangeThatTurnsOutNotToHaveHappenedLeavesEverything) {
+TEST_F(DoubtTest, AnUncertainChangeThatWasNotCommittedHasNoEffect) {
   enlist(*a, 0xa);
   reserve(*a, 0xa, kWe);
   store->kept = state();
@@ -72,7 +72,7 @@ TEST_F(DoubtTest, AChangeThatTurnsOutNotToHaveHappenedLeavesEverything) {
   EXPECT_FALSE(writes(*b));
 }
 
-TEST_F(DoubtTest, AStateThatNobodyHereMadeIsToldToWhomItConcerns) {
+TEST_F(DoubtTest, AStateThatNoLocalCommandMadeIsReportedToTheAffectedNexuses) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   reserve(*a, 0xa, kWero);
@@ -87,7 +87,7 @@ TEST_F(DoubtTest, AStateThatNobodyHereMadeIsToldToWhomItConcerns) {
   EXPECT_FALSE(writes(*a));
 }
 
-TEST_F(DoubtTest, EveryDecisionOnReservationsWaitsUntilTheStoreWasAsked) {
+TEST_F(DoubtTest, EveryReservationCommandWaitsUntilTheStoreIsRead) {
   enlist(*a, 0xa);
   store->holds_reads = true;
   doubtful_out(*a, PrOutAction::kReserve, {.key = 0xa, .type = kEaro});
@@ -110,7 +110,7 @@ TEST_F(DoubtTest, EveryDecisionOnReservationsWaitsUntilTheStoreWasAsked) {
   EXPECT_FALSE(writes(*c));
 }
 
-TEST_F(DoubtTest, WhileTheStoreCannotBeAskedDecisionsAreBusyAndEachAsksAgain) {
+TEST_F(DoubtTest, EachReservationCommandReadsAnUnreadableStoreAgainAndReturnsBusy) {
   enlist(*a, 0xa);
   const ReservationState before = state();
   store->kept = Error{"out of reach"};
@@ -128,7 +128,7 @@ TEST_F(DoubtTest, WhileTheStoreCannotBeAskedDecisionsAreBusyAndEachAsksAgain) {
   EXPECT_EQ(store->reads, 5u) << "certain again";
 }
 
-TEST_F(DoubtTest, NobodyLearnsOfAPreemptAndAbortBeforeItsVictimsCommandsAreGone) {
+TEST_F(DoubtTest, AnUncertainPreemptAndAbortIsShownOnlyAfterTheVictimsCommandsEnd) {
   enlist(*a, 0xa);
   enlist(*b, 0xb);
   reserve(*a, 0xa, kWero);
@@ -151,7 +151,7 @@ TEST_F(DoubtTest, NobodyLearnsOfAPreemptAndAbortBeforeItsVictimsCommandsAreGone)
   EXPECT_EQ(run(look).answer().size(), 16u) << "one key is left";
 }
 
-TEST_F(DoubtTest, ACommandAbortedWhileItWaitsForCertaintyEndsAtOnceAndTheLineGoesOn) {
+TEST_F(DoubtTest, ACommandAbortedWhileItWaitsForTheStoreEndsAndTheNextContinues) {
   enlist(*a, 0xa);
   store->holds_reads = true;
   doubtful_out(*a, PrOutAction::kReserve, {.key = 0xa, .type = kWe});

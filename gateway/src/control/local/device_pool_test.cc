@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(DevicePoolTest, TheSmallestThatIsLargeEnoughBecomesTheVolumesAndOnlyOnce) {
+TEST_F(DevicePoolTest, TheSmallestSufficientDeviceIsAssignedToTheVolumeExactlyOnce) {
   auto a = pool("a");
   auto b = pool("b");
   for (DevicePool* one : {a.get(), b.get(), a.get()}) {
@@ -32,7 +32,7 @@ TEST_F(DevicePoolTest, TheSmallestThatIsLargeEnoughBecomesTheVolumesAndOnlyOnce)
   EXPECT_THAT(full, HasSubstr("add a device"));
 }
 
-TEST_F(DevicePoolTest, ADeviceThatHoldsSomethingElseIsNeverTouched) {
+TEST_F(DevicePoolTest, ADeviceWithForeignDataOrInUseIsNotModified) {
   const std::string luks = std::string("LUKS\xba\xbe\0\1", 8) + std::string(584, '\0');
   put(1, 0, luks);
   const FileDescriptor user(::open(paths_[0].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
@@ -50,7 +50,7 @@ TEST_F(DevicePoolTest, ADeviceThatHoldsSomethingElseIsNeverTouched) {
   EXPECT_EQ(found.problem(), "");
 }
 
-TEST_F(DevicePoolTest, CapacityIsWhatVolumesCanHaveAndADeviceIsUsedWhole) {
+TEST_F(DevicePoolTest, CapacityIsTheSpaceUsableByVolumesAndAUsedDeviceCountsEntirely) {
   auto a = pool("a");
   EXPECT_EQ(seen(*a).capacity_bytes(), static_cast<int64_t>((15 + 7 + 31) * kMiB));
   EXPECT_EQ(seen(*a).used_bytes(), 0);
@@ -66,7 +66,7 @@ TEST_F(DevicePoolTest, CapacityIsWhatVolumesCanHaveAndADeviceIsUsedWhole) {
   EXPECT_TRUE(run(*a, job).unsupported);
 }
 
-TEST_F(DevicePoolTest, ADeviceHasOneOwnerAndTheNextFindsItWhateverItIsCalled) {
+TEST_F(DevicePoolTest, ADeviceHasOneOwnerAndTheNextOwnerFindsItByItsLabelNotItsPath) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
   auto first = a->storage_of(volume("volume-1", 4 * kMiB), {}).value();
@@ -93,7 +93,7 @@ TEST_F(DevicePoolTest, ADeviceHasOneOwnerAndTheNextFindsItWhateverItIsCalled) {
   EXPECT_TRUE(next->record_suffices());
 }
 
-TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEveryMoment) {
+TEST_F(DevicePoolTest, ADeviceReleasedDuringAnOpenIsReportedAsHeldOrIsOpened) {
   using Clock = std::chrono::steady_clock;
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
@@ -122,7 +122,7 @@ TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEver
   }
 }
 
-TEST_F(DevicePoolTest, ARecordIsTrustedOnlyWhereTheDeviceWasServedLast) {
+TEST_F(DevicePoolTest, ARecordSufficesOnlyOnTheNodeThatServedTheDeviceLast) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
   auto elsewhere = pool("b", "other");
@@ -141,7 +141,7 @@ TEST_F(DevicePoolTest, ARecordIsTrustedOnlyWhereTheDeviceWasServedLast) {
   EXPECT_FALSE(back->record_suffices());
 }
 
-TEST_F(DevicePoolTest, AVolumeGrowsUpToItsDevice) {
+TEST_F(DevicePoolTest, AVolumeGrowsUpToTheSizeOfItsDevice) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 2 * kMiB).problem, "");
   wire::Job job;
@@ -155,7 +155,7 @@ TEST_F(DevicePoolTest, AVolumeGrowsUpToItsDevice) {
   EXPECT_EQ(run(*a, job).problem, "") << "the label is at its start, and so is found";
 }
 
-TEST_F(DevicePoolTest, AVolumeWhoseDeviceWasChosenAndNotLabelledYetGetsOneAgain) {
+TEST_F(DevicePoolTest, AVolumeWhoseChosenDeviceHasNoLabelYetIsAssignedADeviceAgain) {
   auto a = pool("a");
   {
     const FileDescriptor user(::open(paths_[1].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));

@@ -68,7 +68,7 @@ class ImageIdentityTest : public testing::Test {
       }).value();
 };
 
-TEST_F(ImageIdentityTest, TheFileThatWasCreatedIsOpenedAndAnotherOfItsNameIsNot) {
+TEST_F(ImageIdentityTest, TheCreatedFileIsOpenedAndAnotherFileOfItsNameIsRefused) {
   EXPECT_EQ(open(), "");
   recreate();
   const std::string problem = open();
@@ -79,13 +79,13 @@ TEST_F(ImageIdentityTest, TheFileThatWasCreatedIsOpenedAndAnotherOfItsNameIsNot)
   EXPECT_TRUE(std::filesystem::exists(identity())) << "it is recorded from now on";
 }
 
-TEST_F(ImageIdentityTest, AnImageThatIsSmallerThanRecordedIsRefusedAndStaysAsItIs) {
+TEST_F(ImageIdentityTest, AnImageThatIsSmallerThanRecordedIsRefusedAndNotExtended) {
   const std::string problem = open(8 << 20);
   EXPECT_NE(problem.find("is 1MiB, recorded are 8MiB"), std::string::npos) << problem;
   EXPECT_EQ(std::filesystem::file_size(path()), 1u << 20);
 }
 
-TEST_F(ImageIdentityTest, ASnapshotThatLostItsEndIsRefused) {
+TEST_F(ImageIdentityTest, ATruncatedSnapshotIsRefused) {
   const std::string path = directory_.path() + "/snapshot-a";
   std::ofstream(path) << std::string(8192, 'x');
   const FileDescriptor records = open_directory(directory_.path()).value();
@@ -99,14 +99,14 @@ TEST_F(ImageIdentityTest, ASnapshotThatLostItsEndIsRefused) {
   EXPECT_NE(cut.error().find("4096 bytes, recorded are"), std::string::npos) << cut.error();
 }
 
-TEST_F(ImageIdentityTest, WhatIsNoFileIsRefused) {
+TEST_F(ImageIdentityTest, AMissingFileOrADirectoryIsRefused) {
   std::filesystem::remove(path());
   EXPECT_NE(open().find("No such file"), std::string::npos);
   std::filesystem::create_directory(path());
   EXPECT_NE(open().find("no regular file"), std::string::npos);
 }
 
-TEST_F(ImageIdentityTest, AConfirmedPoolHasItsImagesRecordedAnewOnce) {
+TEST_F(ImageIdentityTest, AConfirmedAdoptionRecordsAnImageAnewOnce) {
   recreate();
   EXPECT_NE(open(), "");
   pool_ = pool(1);
@@ -115,7 +115,7 @@ TEST_F(ImageIdentityTest, AConfirmedPoolHasItsImagesRecordedAnewOnce) {
   EXPECT_NE(open(), "");
 }
 
-TEST_F(ImageIdentityTest, EachSingleByteOfTheRecordMayBeDamagedButNotBothCopies) {
+TEST_F(ImageIdentityTest, ADamagedByteOfTheRecordIsRepairedUnlessBothCopiesAreDamaged) {
   const auto content = [this] {
     std::ifstream in(identity(), std::ios::binary);
     return std::string{std::istreambuf_iterator<char>(in), {}};
@@ -146,7 +146,7 @@ TEST_F(ImageIdentityTest, ADeletedImageLeavesNoRecord) {
   EXPECT_FALSE(std::filesystem::exists(identity()));
 }
 
-TEST_F(ImageIdentityTest, ImagesAreListedByTheirNames) {
+TEST_F(ImageIdentityTest, ImagesAreListedWithoutSnapshotsAndUnfinishedFiles) {
   std::ofstream(directory_.path() + "/volume-orphan").close();
   std::ofstream(directory_.path() + "/volume-orphan.new").close();
   std::ofstream(directory_.path() + "/snapshot-s").close();
@@ -157,7 +157,7 @@ TEST_F(ImageIdentityTest, ImagesAreListedByTheirNames) {
   EXPECT_EQ(listed.images, (std::vector<std::string>{kImage, "volume-orphan"}));
 }
 
-TEST_F(ImageIdentityTest, TheLargestSizeOfAFileIsFoundOut) {
+TEST_F(ImageIdentityTest, TheMaximumImageSizeOfTheFileSystemIsProbedAndReported) {
   const int64_t most = probe_max_file_bytes(pool_->records());
   ASSERT_GT(most, int64_t{1} << 30);
   const wire::PoolObserved seen = observe("p", *pool_);

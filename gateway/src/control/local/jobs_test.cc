@@ -52,7 +52,7 @@ class JobsTest : public testing::Test {
   bool served_ = true;  // here
 };
 
-TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
+TEST_F(JobsTest, CreateResizeAndDeleteJobsAreIdempotent) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(create("volumes/a/disk", 1 << 20).problem, "");
     EXPECT_EQ(size_of("volumes/a/disk"), 1 << 20);
@@ -74,7 +74,7 @@ TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
   EXPECT_EQ(run(remove).problem, "");
 }
 
-TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
+TEST_F(JobsTest, TheRecordsOfAVolumeAreDeletedAfterItsDataAndNotRecreated) {
   const RecordFile file(pool_->records(), kVolumeUid, "record");
   Record record;
   record.volume = kVolumeUid;
@@ -110,7 +110,7 @@ TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
   EXPECT_FALSE(file.update(record).ok()) << "who was held up brings nothing back";
 }
 
-TEST_F(JobsTest, NothingOfAVolumeGoesWhileSomebodyHoldsItsData) {
+TEST_F(JobsTest, AVolumeIsNotDeletedWhileItsDataIsLocked) {
   const RecordFile file(pool_->records(), kVolumeUid, "record");
   Record record;
   record.volume = kVolumeUid;
@@ -143,7 +143,7 @@ TEST_F(JobsTest, NothingOfAVolumeGoesWhileSomebodyHoldsItsData) {
 }
 
 // Without opening the file, its lock can't be tested.
-TEST_F(JobsTest, WhatCantBeOpenedIsNotDeleted) {
+TEST_F(JobsTest, AFileThatCannotBeOpenedIsNotDeleted) {
   ASSERT_EQ(create("disk", 4096).problem, "");
   ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
   wire::Job remove;
@@ -202,7 +202,7 @@ TEST_F(JobsTest, AnotherFileUnderAVolumesNameIsNeitherCopiedNorGrownNorDeleted) 
 }
 
 // Growing or copying it would replace the lost end by zeros.
-TEST_F(JobsTest, AnImageThatLostItsEndIsNeitherCopiedNorGrown) {
+TEST_F(JobsTest, ATruncatedImageIsNeitherCopiedNorGrown) {
   ASSERT_EQ(create("volume-a", 1 << 20).problem, "");
   ASSERT_EQ(::truncate((directory_.path() + "/volume-a").c_str(), 4096), 0);
   for (const auto& [name, job] : jobs_on_image(1 << 20)) {
@@ -212,7 +212,7 @@ TEST_F(JobsTest, AnImageThatLostItsEndIsNeitherCopiedNorGrown) {
   EXPECT_EQ(size_of("volume-a"), 4096);
 }
 
-TEST_F(JobsTest, WithoutARecordedSizeNoImageHasLostItsEnd) {
+TEST_F(JobsTest, WithoutARecordedSizeAnImageIsNotRefusedAsTruncated) {
   ASSERT_EQ(create("volume-a", 1 << 20).problem, "");
   ASSERT_EQ(::truncate((directory_.path() + "/volume-a").c_str(), 4096), 0);
   for (const auto& [name, job] : jobs_on_image(0)) {
@@ -221,7 +221,7 @@ TEST_F(JobsTest, WithoutARecordedSizeNoImageHasLostItsEnd) {
   }
 }
 
-TEST_F(JobsTest, AUidThatIsAPathDeletesNothing) {
+TEST_F(JobsTest, ADeleteJobWhoseUidIsAPathIsRefused) {
   wire::Job remove;
   remove.mutable_delete_()->set_location("disk");
   remove.mutable_delete_()->set_volume_uid("../disk");
@@ -245,7 +245,7 @@ TEST_F(JobsTest, PathsThatLeaveThePoolAreRefused) {
   EXPECT_TRUE(std::filesystem::exists(elsewhere.path() + "/kept"));
 }
 
-TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
+TEST_F(JobsTest, ASnapshotIsCreatedDuringAPauseOrReportedAsUnsupported) {
   ASSERT_EQ(create("disk", 1 << 20).problem, "");
   wire::Job job;
   job.mutable_snapshot()->set_volume_uid(kVolumeUid);
@@ -260,7 +260,7 @@ TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
   EXPECT_EQ(size_of("snapshots/one.new"), -1);
 }
 
-TEST_F(JobsTest, WhatAnotherGatewayHasOpenIsNotTakenASnapshotOfBetweenItsWrites) {
+TEST_F(JobsTest, ASnapshotOfAnImageThatAnotherGatewayHasOpenIsRefused) {
   ASSERT_EQ(create("disk", 1 << 20).problem, "");
   wire::Job job;
   job.mutable_snapshot()->set_volume_uid(kVolumeUid);
@@ -277,7 +277,7 @@ TEST_F(JobsTest, WhatAnotherGatewayHasOpenIsNotTakenASnapshotOfBetweenItsWrites)
   EXPECT_EQ(run(job).problem.find("is in use"), std::string::npos);
 }
 
-TEST_F(JobsTest, APoolTellsItsSpace) {
+TEST_F(JobsTest, APoolReportsItsCapacity) {
   const wire::PoolObserved observed = observe("p", *pool_);
   EXPECT_EQ(observed.uid(), "p");
   EXPECT_GT(observed.capacity_bytes(), 0);

@@ -58,7 +58,7 @@ class HandoverTest : public testing::Test {
   std::string asked_;
 };
 
-TEST_F(HandoverTest, TheHolderIsAskedOverTheSocketThatItsRecordNames) {
+TEST_F(HandoverTest, TheHolderIsQueriedOverTheSocketNamedInItsRecord) {
   const auto holder = pool("a", {Yield::kRefused, 12});
   const auto other = pool("b", {});
   const HolderAnswer answer =
@@ -68,7 +68,7 @@ TEST_F(HandoverTest, TheHolderIsAskedOverTheSocketThatItsRecordNames) {
   EXPECT_EQ(asked_, std::string(kVolumeUid) + " 11");
 }
 
-TEST_F(HandoverTest, ASocketWithoutAProcessIsUnreachableAndIsSweptAway) {
+TEST_F(HandoverTest, AStaleSocketIsUnreachableAndIsRemovedByTheNextPool) {
   const auto first = pool("a", {});
   Holder gone;
   gone.socket = "gone.sock";
@@ -85,7 +85,7 @@ TEST_F(HandoverTest, ASocketWithoutAProcessIsUnreachableAndIsSweptAway) {
   EXPECT_EQ(sockets(), (std::set<std::string>{"a.sock", "b.sock"}));
 }
 
-TEST_F(HandoverTest, AServerBeginsWhileOthersSweep) {
+TEST_F(HandoverTest, AServerStartsWhileOthersRemoveStaleSockets) {
   const Result<FileDescriptor> directory = open_directory(directory_.path());
   ASSERT_TRUE(directory) << directory.error();
   std::atomic<bool> ended = false;
@@ -102,7 +102,7 @@ TEST_F(HandoverTest, AServerBeginsWhileOthersSweep) {
 }
 
 // One that ends, or that hadn't the whole question in time, is no reason to kill at once.
-TEST_F(HandoverTest, WhoClosesWithoutAnAnswerIsUnreachableAndOnlyWhoHangsIsSilent) {
+TEST_F(HandoverTest, AHolderThatClosesWithoutAnswerIsUnreachableAndAHangingOneIsSilent) {
   const Result<FileDescriptor> directory = open_directory(directory_.path());
   ASSERT_TRUE(directory) << directory.error();
   Holder holder;
@@ -140,7 +140,7 @@ TEST_F(HandoverTest, WhoClosesWithoutAnAnswerIsUnreachableAndOnlyWhoHangsIsSilen
 }
 
 // As where an administrator edits the devices of a pool whose volumes are served.
-TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterOneOfItsName) {
+TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterServerOfTheSameName) {
   auto former = pool("a", {Yield::kRefused, 12});
   auto later = pool("a", {Yield::kRefused, 12});
   const Holder holder = later->self();
@@ -154,7 +154,7 @@ TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterOneOfItsName) {
 }
 
 // As where that pool is then taken away, and the volume is still being released.
-TEST_F(HandoverTest, WhatAFormerPoolHoldsIsAskedForWhenALaterOneOfItsDirectoryIsGone) {
+TEST_F(HandoverTest, AFormerPoolStillAnswersAfterALaterPoolOfItsDirectoryEnded) {
   auto former = pool("a", {Yield::kRefused, 12});
   auto later = pool("a", {Yield::kRefused, 12});
   const auto other = pool("b", {});
@@ -165,7 +165,7 @@ TEST_F(HandoverTest, WhatAFormerPoolHoldsIsAskedForWhenALaterOneOfItsDirectoryIs
   EXPECT_EQ(sockets(), std::set<std::string>{"b.sock"});
 }
 
-TEST_F(HandoverTest, ASocketThatSomebodyRemovedIsMadeAgainWithThePool) {
+TEST_F(HandoverTest, ARemovedSocketIsRecreatedWhenThePoolIsOpenedAgain) {
   auto former = pool("a", {Yield::kRefused, 12});
   ASSERT_TRUE(std::filesystem::remove(directory_.path() + "/.sluice/a.sock"));
   const auto later = pool("a", {Yield::kRefused, 12});
@@ -174,7 +174,7 @@ TEST_F(HandoverTest, ASocketThatSomebodyRemovedIsMadeAgainWithThePool) {
             Yield::kRefused);
 }
 
-TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
+TEST_F(HandoverTest, EachRequestIsAnsweredWhileALaterServerReplacesTheSocket) {
   const Result<FileDescriptor> directory = open_directory(directory_.path());
   ASSERT_TRUE(directory) << directory.error();
   std::vector<std::shared_ptr<HandoverServer>> servers;
@@ -199,7 +199,7 @@ TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
   peer.join();
 }
 
-TEST_F(HandoverTest, OneDescriptionHasTheLockAndASecondFindsItHeld) {
+TEST_F(HandoverTest, ASecondOpenFileDescriptionFindsTheLockHeld) {
   make_disk();
   const auto here = pool("a", {});
   const auto storage = std::make_shared<FileStorage>(here, kVolumeUid, "disk");
@@ -212,7 +212,7 @@ TEST_F(HandoverTest, OneDescriptionHasTheLockAndASecondFindsItHeld) {
   EXPECT_NE(storage->open(volume()).backend, nullptr);
 }
 
-TEST_F(HandoverTest, LocationsStayBelowThePool) {
+TEST_F(HandoverTest, LocationsThatAreNoFilesOfThePoolAreRefused) {
   make_disk();
   const auto here = pool("a", {});
   ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
@@ -225,7 +225,7 @@ TEST_F(HandoverTest, LocationsStayBelowThePool) {
 }
 
 // A process that holds the lock, is recorded, and answers no request.
-TEST_F(HandoverTest, ASilentHolderIsKilledAndItsLockIsFreeWhenItIsGone) {
+TEST_F(HandoverTest, OnlyTheRecordedHolderProcessIsKilledAndItsLockIsThenFree) {
   make_disk();
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

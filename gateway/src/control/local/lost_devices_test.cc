@@ -24,7 +24,7 @@ TEST_F(DevicePoolTest, ADeletedVolumesDeviceReadsAsZerosAndIsFreeAgain) {
 }
 
 // Between a look at the devices and the lock another gateway may have done the same job.
-TEST_F(DevicePoolTest, ADeviceThatIsAnotherVolumesByNowIsNotWiped) {
+TEST_F(DevicePoolTest, ADeviceThatNowBelongsToAnotherVolumeIsNotWiped) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   auto b = pool("b");
@@ -40,7 +40,7 @@ TEST_F(DevicePoolTest, ADeviceThatIsAnotherVolumesByNowIsNotWiped) {
   EXPECT_EQ(bytes_of(1, 1 * kMiB, kMiB), std::string(kMiB, 's'));
 }
 
-TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilItIsBack) {
+TEST_F(DevicePoolTest, AVolumeThatMayBeOnAnUnreadableDeviceIsNotDeletedUntilItIsReadable) {
   const std::string device = paths_[1];
   backend::LoopDevice no_medium(scratch_.file("0"), 0);
   if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
@@ -71,7 +71,7 @@ TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilI
 }
 
 // The job is repeated, because its first result was lost.
-TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsPutOnNoOther) {
+TEST_F(DevicePoolTest, AVolumeThatMayBeOnAnUnreadableDeviceIsNotCreatedOnAnother) {
   const std::string device = paths_[1];
   backend::LoopDevice no_medium(scratch_.file("0"), 0);
   if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
@@ -101,7 +101,7 @@ TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsPutOnNoOther) {
   EXPECT_EQ(label(2)->location, "volume-1");
 }
 
-TEST_F(DevicePoolTest, ADeletionIsHeldUpByNoOtherVolumesDeviceAndByNoForeignOne) {
+TEST_F(DevicePoolTest, ADeletionIsNotBlockedByDevicesOfOtherVolumesOrForeignDevices) {
   const std::string alias = paths_[1] = alias_of(1);
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
@@ -114,7 +114,7 @@ TEST_F(DevicePoolTest, ADeletionIsHeldUpByNoOtherVolumesDeviceAndByNoForeignOne)
   EXPECT_EQ(remove(*pool("b"), "volume-1").problem, "") << "its device was taken out of the list";
 }
 
-TEST_F(DevicePoolTest, WithoutAllItsDevicesThePoolServesAndChangesNothing) {
+TEST_F(DevicePoolTest, WithAllItsDevicesMissingThePoolServesAndChangesNothing) {
   const std::vector<std::string> devices = paths_;
   for (size_t i = 0; i < paths_.size(); ++i) {
     paths_[i] = directory_.path() + "/device-" + std::to_string(i);
@@ -141,7 +141,7 @@ TEST_F(DevicePoolTest, WithoutAllItsDevicesThePoolServesAndChangesNothing) {
 }
 
 // The other device is empty, or another volume's.
-TEST_F(DevicePoolTest, ADeviceInThePlaceOfAVolumesIsNotServedAndTheVolumeIsNotTakenForDeleted) {
+TEST_F(DevicePoolTest, AReplacementDeviceIsNotServedAndTheVolumeIsNotReportedAsDeleted) {
   const std::string device = paths_[1];
   const std::string empty = paths_[2], others = paths_[0];
   const std::string alias = alias_of(1);
@@ -175,7 +175,7 @@ TEST_F(DevicePoolTest, ADeviceInThePlaceOfAVolumesIsNotServedAndTheVolumeIsNotTa
 }
 
 // The device was wiped, and the gateway ended before it noted that.
-TEST_F(DevicePoolTest, ADeletionThatComesAgainAfterTheDeviceWasWipedIsDone) {
+TEST_F(DevicePoolTest, ARepeatedDeletionAfterTheDeviceWasWipedSucceeds) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   const std::string choice = directory_.path() + "/r/.sluice/volume-1.device";
@@ -188,7 +188,7 @@ TEST_F(DevicePoolTest, ADeletionThatComesAgainAfterTheDeviceWasWipedIsDone) {
   EXPECT_EQ(remove(*a, "volume-1").problem, "") << "it was chosen, and never labelled";
 }
 
-TEST_F(DevicePoolTest, OneCopyOfALabelIsEnoughAndOneThatIsDamagedTwiceIsRefused) {
+TEST_F(DevicePoolTest, OneIntactCopyOfALabelSufficesAndALabelWithTwoDamagedCopiesIsRefused) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   put(1, 30, "#");
@@ -204,7 +204,7 @@ TEST_F(DevicePoolTest, OneCopyOfALabelIsEnoughAndOneThatIsDamagedTwiceIsRefused)
   EXPECT_THAT(lost.problem, HasSubstr("label is damaged"));
 }
 
-TEST_F(DevicePoolTest, TwoNamesOfOneDeviceAreOneAndACopyOfAVolumeIsNeverServed) {
+TEST_F(DevicePoolTest, TwoPathsOfOneDeviceCountOnceAndACopiedVolumeIsNotServed) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   put(2, 0, bytes_of(1, 0, kMiB));
@@ -218,7 +218,7 @@ TEST_F(DevicePoolTest, TwoNamesOfOneDeviceAreOneAndACopyOfAVolumeIsNeverServed) 
   EXPECT_NE(b->storage_of(wanted, {}).value()->open(wanted).backend, nullptr);
 }
 
-TEST_F(DevicePoolTest, ADeviceThatWasTakenOutIsToldWithWhatItHoldsUntilItIsBack) {
+TEST_F(DevicePoolTest, ARemovedDeviceIsReportedWithItsVolumeUntilItIsAddedAgain) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   const VolumeStorage::Opened mine =

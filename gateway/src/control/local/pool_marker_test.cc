@@ -54,7 +54,7 @@ TEST_F(PoolMarkerTest, FirstUseOfAnEmptyDirectoryWritesTheMarker) {
   EXPECT_EQ(identify().doubt, "");
 }
 
-TEST_F(PoolMarkerTest, WithoutAnIdentityNoMarkerIsWrittenAndOneThatIsThereHasToNameThePool) {
+TEST_F(PoolMarkerTest, WithoutAnIdentityNoMarkerIsWrittenAndAnExistingOneMustNameThePool) {
   expected_.identity.reset();  // the control plane is of an earlier version
   EXPECT_FALSE(identify().marker);
   EXPECT_EQ(identify().doubt, "");
@@ -91,14 +91,14 @@ TEST_F(PoolMarkerTest, AnUpgradedPoolIsMarkedOnlyWhereAllKnownImagesExist) {
   EXPECT_TRUE(touched());
 }
 
-TEST_F(PoolMarkerTest, ImagesOfAnotherSystemAreNotTakenAtFirstUse) {
+TEST_F(PoolMarkerTest, ADirectoryWithImagesOfAnotherSystemIsInDoubtAtFirstUse) {
   write(file("volume-a"), "a");
   const Identified found = identify();
   EXPECT_NE(found.doubt.find("volume-a"), std::string::npos) << found.doubt;
   EXPECT_FALSE(touched());
 }
 
-TEST_F(PoolMarkerTest, AMarkerOfAnotherPoolCountsWhereThereAreImages) {
+TEST_F(PoolMarkerTest, AMarkerOfAnotherPoolPutsADirectoryInDoubtOnlyIfItHasImages) {
   const PoolMarker other = *identify().marker;
   expected_.uid = "11111111-1111-4222-8333-444455556666";
   EXPECT_EQ(identify().doubt, "") << "nothing is in it";
@@ -110,7 +110,7 @@ TEST_F(PoolMarkerTest, AMarkerOfAnotherPoolCountsWhereThereAreImages) {
   EXPECT_NE(other.id, found.marker->id);
 }
 
-TEST_F(PoolMarkerTest, TheMarkerOfAnExistingPoolIsNeverReplaced) {
+TEST_F(PoolMarkerTest, TheMarkerOfAnotherPoolIsReplacedOnlyAfterThatPoolIsDeleted) {
   ASSERT_TRUE(identify().marker);
   expected_ = {.uid = "new-pool", .identity = wire::PoolIdentity(), .others = {kPoolUid}};
   expected_.identity->set_confirmed_adoptions(1);
@@ -135,7 +135,7 @@ TEST_F(PoolMarkerTest, ACopyInAnotherFileSystemIsInDoubt) {
   EXPECT_NE(identify().doubt.find("it is a copy"), std::string::npos);
 }
 
-TEST_F(PoolMarkerTest, AConfirmedReplacementIsMarkedOnceAndTheFormerStorageIsNotTakenAgain) {
+TEST_F(PoolMarkerTest, AConfirmedReplacementIsMarkedOnceAndTheFormerStorageIsInDoubt) {
   const PoolMarker former = *identify().marker;
   reported(former);
   const std::string former_file = read(file(".sluice/pool"));
@@ -152,7 +152,7 @@ TEST_F(PoolMarkerTest, AConfirmedReplacementIsMarkedOnceAndTheFormerStorageIsNot
   EXPECT_NE(identify().doubt, "");
 }
 
-TEST_F(PoolMarkerTest, AReplacementIsMarkedAlsoWhereTheMarkerWasCopied) {
+TEST_F(PoolMarkerTest, AConfirmedReplacementIsMarkedEvenIfTheMarkerWasCopied) {
   const PoolMarker former = *identify().marker;
   reported(former);
   expected_.identity->set_confirmed_adoptions(1);
@@ -162,7 +162,7 @@ TEST_F(PoolMarkerTest, AReplacementIsMarkedAlsoWhereTheMarkerWasCopied) {
   EXPECT_NE(adopted.marker->id, former.id);
 }
 
-TEST_F(PoolMarkerTest, EachSingleByteOfTheMarkerMayBeDamaged) {
+TEST_F(PoolMarkerTest, ADamagedByteOfTheMarkerIsRepaired) {
   const PoolMarker marker = *identify().marker;
   reported(marker);
   const std::string whole = read(file(".sluice/pool"));
@@ -176,7 +176,7 @@ TEST_F(PoolMarkerTest, EachSingleByteOfTheMarkerMayBeDamaged) {
   }
 }
 
-TEST_F(PoolMarkerTest, NothingIsChangedByJobsInAPoolInDoubtAndItIsOpenedAnewOnceItIsThere) {
+TEST_F(PoolMarkerTest, APoolInDoubtIsNotChangedByJobsAndIsReopenedWhenItsDirectoryReturns) {
   const auto nobody = [](auto&&...) { return HolderAnswer(); };
   const std::string mounted = file("mounted"), away = file("away");
   std::filesystem::create_directory(mounted);

@@ -37,7 +37,7 @@ class RecordDamageTest : public testing::Test {
   RecordFile file_{directory_.get(), kVolumeUid, "r"};
 };
 
-TEST_F(RecordDamageTest, EachSingleByteOfEachFileMayBeDamaged) {
+TEST_F(RecordDamageTest, ARecordIsReadDespiteADamagedByteInAnyOfItsFiles) {
   for (const std::string end : {".volume", ".copy", ".holder"}) {
     const std::string whole = content(end);
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -72,7 +72,7 @@ TEST_P(DamagedFileTest, TheNextOwnerWritesBothFilesAnew) {
 
 INSTANTIATE_TEST_SUITE_P(RecordDamage, DamagedFileTest, testing::Values(".volume", ".copy"));
 
-TEST_F(RecordDamageTest, WithBothFilesDamagedTheClaimsSayWhichEpochWasServed) {
+TEST_F(RecordDamageTest, WithBothFilesDamagedTheClaimsYieldTheServedEpoch) {
   ASSERT_TRUE(file_.claim(next(), Outlasts::kPowerCut));
   damage(".volume", 40);
   damage(".copy", 40);
@@ -91,7 +91,7 @@ TEST_F(RecordDamageTest, WithBothFilesDamagedTheClaimsSayWhichEpochWasServed) {
   EXPECT_EQ(file_.read().value(), changed);
 }
 
-TEST_F(RecordDamageTest, WithAllOfItDamagedItIsRefused) {
+TEST_F(RecordDamageTest, ARecordIsRefusedIfBothFilesAreDamagedAndTheClaimsAreMissing) {
   for (const char* end : {".volume", ".copy"}) damage(end, 40);
   ASSERT_EQ(::unlinkat(directory_.get(), (std::string(kVolumeUid) + ".holder").c_str(), 0), 0);
   ASSERT_FALSE(file_.read());
@@ -100,7 +100,7 @@ TEST_F(RecordDamageTest, WithAllOfItDamagedItIsRefused) {
 }
 
 // A gateway of an earlier release writes no copy.
-TEST_F(RecordDamageTest, ACopyThatIsMissingOrOlderIsWrittenByTheNextOwner) {
+TEST_F(RecordDamageTest, AnOlderCopyIsReplacedByTheNextOwner) {
   Record newer = some_record();
   newer.generation = 4;
   put(".volume", format_record(newer));

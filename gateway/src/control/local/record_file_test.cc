@@ -37,14 +37,14 @@ class RecordFileTest : public testing::Test {
   }
 };
 
-TEST_F(RecordFileTest, NoneIsNotAnErrorAndAClaimIsRead) {
+TEST_F(RecordFileTest, AMissingRecordIsNoErrorAndAClaimIsReadBack) {
   ASSERT_TRUE(file_.read());
   EXPECT_FALSE(file_.read().value());
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   EXPECT_EQ(file_.read().value(), some_record());
 }
 
-TEST_F(RecordFileTest, AnOlderEpochNeverReplacesANewerOne) {
+TEST_F(RecordFileTest, AnOlderEpochDoesNotReplaceANewerOne) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   Record older = some_record();
   older.epoch = 6;
@@ -52,7 +52,7 @@ TEST_F(RecordFileTest, AnOlderEpochNeverReplacesANewerOne) {
   EXPECT_EQ(file_.read().value()->epoch, 7u);
 }
 
-TEST_F(RecordFileTest, AWriterThatWasHeldUpChangesNothingOfItsSuccessors) {
+TEST_F(RecordFileTest, ADelayedWriterDoesNotChangeTheRecordOfItsSuccessor) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   Record late = some_record();
   late.reservations = {};
@@ -79,7 +79,7 @@ Record served_anew(uint64_t epoch) {
   return record;
 }
 
-TEST_F(RecordFileTest, WhoHasTheLockIsReadBeforeThereIsANewEpoch) {
+TEST_F(RecordFileTest, TheNewLockHolderIsReadBeforeANewEpochIsClaimed) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   const std::string before = content(".volume");
   ASSERT_TRUE(file_.claim(held_anew(), Outlasts::kProcess));
@@ -103,7 +103,7 @@ TEST_F(RecordFileTest, ANewEpochIsWrittenOverAnOlderOneInPlace) {
   EXPECT_EQ(inode(".holder"), slots);
 }
 
-TEST_F(RecordFileTest, APowerCutInAClaimLeavesTheOneBefore) {
+TEST_F(RecordFileTest, APowerCutDuringAClaimRetainsThePreviousClaim) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   Record before = some_record();
   for (uint64_t epoch = 8; epoch < 12; ++epoch) {
@@ -126,7 +126,7 @@ TEST_F(RecordFileTest, APowerCutInAClaimLeavesTheOneBefore) {
   }
 }
 
-TEST_F(RecordFileTest, ANoteIsNeverWrittenOverASyncedClaim) {
+TEST_F(RecordFileTest, ANoteDoesNotOverwriteASyncedClaim) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(9), Outlasts::kPowerCut));
@@ -139,7 +139,7 @@ TEST_F(RecordFileTest, ANoteIsNeverWrittenOverASyncedClaim) {
   EXPECT_EQ(file_.read().value(), noted);
 }
 
-TEST_F(RecordFileTest, SyncedClaimsThatAreAllDamagedAreAnError) {
+TEST_F(RecordFileTest, DamageToAllSyncedClaimsIsAnError) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(9), Outlasts::kPowerCut));
@@ -152,7 +152,7 @@ TEST_F(RecordFileTest, SyncedClaimsThatAreAllDamagedAreAnError) {
   EXPECT_FALSE(file_.claim(served_anew(10), Outlasts::kPowerCut));
 }
 
-TEST_F(RecordFileTest, ClaimsThatCannotBeReadAreAnErrorAndNotNone) {
+TEST_F(RecordFileTest, UnreadableClaimsAreAnErrorAndNotTreatedAsMissing) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   remove(".holder");
   ASSERT_EQ(::mkdir(path(".holder").c_str(), 0700), 0);
@@ -160,7 +160,7 @@ TEST_F(RecordFileTest, ClaimsThatCannotBeReadAreAnErrorAndNotNone) {
   EXPECT_FALSE(file_.claim(served_anew(8), Outlasts::kPowerCut));
 }
 
-TEST_F(RecordFileTest, ClaimsThatAreMoreThanSlotsHoldAreAnErrorAndNotNone) {
+TEST_F(RecordFileTest, AnOversizedClaimsFileIsAnErrorAndNotTreatedAsMissing) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   const std::string more = content(".holder") + '\0';
@@ -171,7 +171,7 @@ TEST_F(RecordFileTest, ClaimsThatAreMoreThanSlotsHoldAreAnErrorAndNotNone) {
 }
 
 // What else is new is in the record, and has to be there after a power cut as well.
-TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotSaysIsARecord) {
+TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotContainsIsWrittenAsARecord) {
   for (const Outlasts outlasts : {Outlasts::kProcess, Outlasts::kPowerCut}) {
     ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
     ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
@@ -191,7 +191,7 @@ TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotSaysIsARecord) {
   EXPECT_EQ(parse_record(content(".volume"), kVolumeUid, "r").value(), served_anew(8));
 }
 
-TEST_F(RecordFileTest, ARecordOfTheSameAgeNamesTheNewHolder) {
+TEST_F(RecordFileTest, ARecordOfTheSameEpochAndOrderNamesTheNewHolder) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   Record next = served_anew(8);
@@ -202,7 +202,7 @@ TEST_F(RecordFileTest, ARecordOfTheSameAgeNamesTheNewHolder) {
 }
 
 // A control plane that was restored from a backup counts orders on from an older one.
-TEST_F(RecordFileTest, AnOrderThatWasPutBackInTimeNamesTheNewHolder) {
+TEST_F(RecordFileTest, AClaimWithALowerOrderAfterARestoreNamesTheNewHolder) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   Record next = served_anew(8);
@@ -213,7 +213,7 @@ TEST_F(RecordFileTest, AnOrderThatWasPutBackInTimeNamesTheNewHolder) {
   EXPECT_TRUE(file_.update(next));
 }
 
-TEST_F(RecordFileTest, SlotsOfARecordThatWasRemovedAreForgotten) {
+TEST_F(RecordFileTest, SlotsOfARemovedRecordAreIgnored) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   remove(".volume");
@@ -223,7 +223,7 @@ TEST_F(RecordFileTest, SlotsOfARecordThatWasRemovedAreForgotten) {
   EXPECT_EQ(file_.read().value(), some_record());
 }
 
-TEST_F(RecordFileTest, ANoteThatIsDamagedOvertakenOrOfAnotherBootIsAsNone) {
+TEST_F(RecordFileTest, ANoteThatIsDamagedOutdatedOrOfAnotherBootIsIgnored) {
   Record of_another_boot = held_anew();
   of_another_boot.holder.boot_id = "00000000-0000-4000-8000-000000000000";
   Record overtaken = held_anew();
@@ -244,7 +244,7 @@ TEST_F(RecordFileTest, ANoteThatIsDamagedOvertakenOrOfAnotherBootIsAsNone) {
 }
 
 // As an earlier release left them, or an administrator.
-TEST_F(RecordFileTest, SlotsOfAnotherSizeAreMadeAnew) {
+TEST_F(RecordFileTest, SlotsOfAnotherSizeAreIgnoredAndRecreated) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   put(".holder", format_record(served_anew(8)));
   EXPECT_EQ(file_.read().value(), some_record());

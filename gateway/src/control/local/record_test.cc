@@ -7,7 +7,7 @@
 namespace sluice::control {
 namespace {
 
-TEST(Record, ComesBackAsItWasWritten) {
+TEST(Record, IsParsedAsItWasFormatted) {
   const Record record = some_record();
   EXPECT_GT(record.holder.start_time, 0u);
   EXPECT_FALSE(record.holder.boot_id.empty());
@@ -16,7 +16,7 @@ TEST(Record, ComesBackAsItWasWritten) {
   EXPECT_EQ(again.value(), record);
 }
 
-TEST(Record, DamageIsAnErrorAndNeverAnEmptyRecord) {
+TEST(Record, DamageOrTruncationIsAnError) {
   const std::string text = format_record(some_record());
   for (size_t size = 0; size < text.size(); ++size) {
     EXPECT_FALSE(parse_record(text.substr(0, size), kVolumeUid, "r")) << size;

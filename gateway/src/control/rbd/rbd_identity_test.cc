@@ -210,7 +210,7 @@ TEST_F(RbdIdentityTest, AMarkerAndAnImagesRecordSurviveDamageToTheirTextAndAreWr
   EXPECT_THAT(open(), HasSubstr("is another image than the volume's"));
 }
 
-TEST_F(RbdIdentityTest, AMarkerAndAnImagesRecordOfAReleaseWithoutCopiesGetACopy) {
+TEST_F(RbdIdentityTest, AMarkerAndAnImageRecordOfAReleaseWithoutCopiesReceiveACopy) {
   ASSERT_EQ(one_->run(create()).problem, "");
   ASSERT_EQ(open(), "");
   reported();
@@ -236,7 +236,7 @@ TEST_F(RbdIdentityTest, AnotherImageUnderAVolumesNameIsNotDeleted) {
   EXPECT_EQ(image("info " + ceph_.path(kImage)), 0) << "it was deleted";
 }
 
-TEST_F(RbdIdentityTest, AnImageThatLostItsEndIsRefusedAndNotExtended) {
+TEST_F(RbdIdentityTest, ATruncatedImageIsRefusedAndNotExtended) {
   ASSERT_EQ(one_->run(create()).problem, "");
   ASSERT_EQ(one_->run(resize(2 * rbd::kImageSize)).problem, "");
   ASSERT_EQ(open(2 * rbd::kImageSize), "");
@@ -248,7 +248,7 @@ TEST_F(RbdIdentityTest, AnImageThatLostItsEndIsRefusedAndNotExtended) {
   EXPECT_EQ(ceph_.images().adopt(kImage).value(), rbd::kImageSize) << "it was extended";
 }
 
-TEST_F(RbdIdentityTest, ARollbackToASmallerSnapshotLeavesTheVolumeAsLargeAsItWas) {
+TEST_F(RbdIdentityTest, ARollbackToASmallerSnapshotRetainsTheSizeOfTheVolume) {
   ASSERT_EQ(one_->run(create()).problem, "");
   wire::Job snapshot;
   snapshot.mutable_snapshot()->set_location(kImage);
@@ -270,7 +270,7 @@ TEST_F(RbdIdentityTest, ADeletedImageLeavesNoRecord) {
   EXPECT_NE(objects("sluice.image." + std::string(kImage)), 0);
 }
 
-TEST_F(RbdIdentityTest, ARecordThatIsDamagedAndHasNoCopyIsRefusedWithTheFix) {
+TEST_F(RbdIdentityTest, ADamagedRecordWithoutACopyIsRefusedWithRepairInstructions) {
   ASSERT_EQ(one_->run(create()).problem, "");
   const std::string name = "sluice.image." + std::string(kImage);
   ASSERT_EQ(rados_remove(ceph_.pool()->context(), name.c_str()), 0);

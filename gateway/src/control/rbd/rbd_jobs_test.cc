@@ -105,7 +105,7 @@ class RbdJobsTest : public PoolTest {
   std::unique_ptr<Gateway> one_;
 };
 
-TEST_F(RbdJobsTest, ImagesAreMadeGrownAndDeletedWithTheirRecords) {
+TEST_F(RbdJobsTest, ImagesAreCreatedGrownAndDeletedWithTheirRecords) {
   EXPECT_EQ(twice(create(kImage, rbd::kImageSize)), "");
   wire::Job list;
   list.mutable_list_images();
@@ -130,7 +130,7 @@ TEST_F(RbdJobsTest, ImagesAreMadeGrownAndDeletedWithTheirRecords) {
   EXPECT_EQ(rbd::admin("sh -c 'rbd trash ls rbd/" + ceph_.space() + " | grep -q other'"), 0);
 }
 
-TEST_F(RbdJobsTest, WhatIsServedIsGrownAndSnappedThroughItsOwnImage) {
+TEST_F(RbdJobsTest, AServedVolumeIsGrownAndSnapshottedThroughItsOpenImage) {
   served("disk", [&](Driver& driver) {
     ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
     EXPECT_EQ(twice(snapshot("disk", "before")), "");
@@ -151,7 +151,7 @@ TEST_F(RbdJobsTest, WhatIsServedIsGrownAndSnappedThroughItsOwnImage) {
   EXPECT_THAT(twice(roll_back("disk", "before")), HasSubstr("no snapshot before"));
 }
 
-TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
+TEST_F(RbdJobsTest, JobsOnAnImageThatAnotherClientServesAreRefused) {
   Gateway two(*this, "two");
   auto storage = two.storage_of(volume(1));
   auto backend = two.open(*storage, volume(1));
@@ -165,7 +165,7 @@ TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
   EXPECT_EQ(storage->lost(), "");
 }
 
-TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
+TEST_F(RbdJobsTest, ClonesASnapshotAndTheCurrentStateOfAnImage) {
   fill("disk", 1);
   ASSERT_EQ(twice(snapshot("disk", "s")), "");
   served("disk", [&](Driver& driver) {
@@ -181,7 +181,7 @@ TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
       << "its snapshot is left";
 }
 
-TEST_F(RbdJobsTest, AServedImageIsFlattenedToo) {
+TEST_F(RbdJobsTest, AServedImageIsFlattened) {
   fill("disk", 1);
   ASSERT_EQ(twice(clone("disk", "", "copy")), "");
   served("copy", [&](Driver& driver) {
@@ -193,7 +193,7 @@ TEST_F(RbdJobsTest, AServedImageIsFlattenedToo) {
   EXPECT_NE(rbd::admin("sh -c 'rbd info " + ceph_.path("copy") + " | grep -q parent:'"), 0);
 }
 
-TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
+TEST_F(RbdJobsTest, AFlattenReportsItsProgressAndStopsWhenItsVolumeCloses) {
   constexpr int64_t kLarge = int64_t{64} << 30;  // 16384 objects of 4 MiB
   ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
   wire::Job copy = clone("large", "", "copy");
@@ -216,7 +216,7 @@ TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
 }
 
 // By whichever gateway began it: the volume's next owner is another one, as a rule.
-TEST_F(RbdJobsTest, AFlatteningGivesWayToWhoeverOpensTheImageElsewhere) {
+TEST_F(RbdJobsTest, AFlattenStopsWhenAnotherGatewayOpensTheImage) {
   constexpr int64_t kLarge = int64_t{64} << 30;
   ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
   wire::Job copy = clone("large", "", "copy");
@@ -236,7 +236,7 @@ TEST_F(RbdJobsTest, AFlatteningGivesWayToWhoeverOpensTheImageElsewhere) {
   EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
 }
 
-TEST_F(RbdJobsTest, AFlatteningDoesNotBeginWhileItsVolumeMovesOn) {
+TEST_F(RbdJobsTest, AFlattenDoesNotStartWhileItsVolumeCloses) {
   ASSERT_EQ(twice(clone("disk", "", "copy")), "");
   auto storage = one_->storage_of(volume(1, "copy"));
   auto backend = one_->open(*storage, volume(1, "copy"));
@@ -248,7 +248,7 @@ TEST_F(RbdJobsTest, AFlatteningDoesNotBeginWhileItsVolumeMovesOn) {
 }
 
 // No client has the image open, but the lock still names its last owner.
-TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
+TEST_F(RbdJobsTest, AnImageOfAFencedOwnerIsManagedByOtherGateways) {
   Gateway two(*this, "two");
   auto storage = two.storage_of(volume(1));
   auto backend = two.open(*storage, volume(1));
@@ -261,7 +261,7 @@ TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
 }
 
 // Otherwise an unknown snapshot would keep its image permanently.
-TEST_F(RbdJobsTest, WhatCouldNotBeDeletedIsNotToldAsDeleted) {
+TEST_F(RbdJobsTest, AFailedSnapshotDeletionIsNotReportedAsDone) {
   ASSERT_EQ(twice(snapshot("disk", "kept")), "");
   wire::Job forget;
   forget.mutable_delete_snapshot()->set_location("disk");
@@ -272,7 +272,7 @@ TEST_F(RbdJobsTest, WhatCouldNotBeDeletedIsNotToldAsDeleted) {
   EXPECT_EQ(rbd::admin("sh -c 'rbd snap ls " + ceph_.path() + " | grep -q kept'"), 0);
 }
 
-TEST_F(RbdJobsTest, AnImageGoesWithTheSnapshotsOfCopiesThatCameToNothing) {
+TEST_F(RbdJobsTest, AnImageIsDeletedWithTheSnapshotsOfUnfinishedCopies) {
   const std::string copy = "volume-00000000-0000-4000-8000-000000000001";
   ASSERT_EQ(twice(snapshot("disk", "for-" + copy)), "");
   EXPECT_EQ(twice(remove("disk", 0)), "");
@@ -288,7 +288,7 @@ TEST_F(RbdJobsTest, ACopyThatFailsLeavesNoSnapshotBehind) {
   EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + ceph_.path() + " | grep -q for-'"), 0);
 }
 
-TEST_F(RbdJobsTest, AdoptionRenamesWhatIsFitToBeServedAndNamesWhatIsNot) {
+TEST_F(RbdJobsTest, AdoptionRenamesASuitableImageAndReportsWhyOthersAreUnsuitable) {
   const JobOutcome adopted = one_->run(adopt("disk", kImage));
   EXPECT_EQ(adopted.problem, "");
   EXPECT_EQ(adopted.size_bytes, static_cast<int64_t>(rbd::kImageSize));

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class RbdPoolTest : public PoolTest {};
 
-TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
+TEST_F(RbdPoolTest, NoImageIsOpenedBeforeTheClientIsRecorded) {
   Gateway one(*this, "one");
   one.answers = wire::COMMIT_RESULT_UNSPECIFIED;
   auto storage = one.storage_of(volume(1));
@@ -35,7 +35,7 @@ TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
 }
 
 // Otherwise the control plane would treat it as unfit until the next probe, ten seconds later.
-TEST_F(RbdPoolTest, AClientThatIsRecordedWhileSomebodyLooksIsToldAsRecorded) {
+TEST_F(RbdPoolTest, AClientThatIsRecordedDuringAProbeIsReportedAsRecorded) {
   for (int i = 0; i < 10; ++i) {
     Gateway one(*this, "one" + std::to_string(i));
     one.answers = wire::COMMIT_RESULT_UNSPECIFIED;
@@ -47,7 +47,7 @@ TEST_F(RbdPoolTest, AClientThatIsRecordedWhileSomebodyLooksIsToldAsRecorded) {
   }
 }
 
-TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
+TEST_F(RbdPoolTest, AFormerOwnersLockIsAcquiredAfterItsClientIsFenced) {
   Gateway one(*this, "one"), two(*this, "two");
   auto first = one.storage_of(volume(1));
   auto old = one.open(*first, volume(1));
@@ -77,7 +77,7 @@ TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
   EXPECT_EQ(second->lost(), "");
 }
 
-TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
+TEST_F(RbdPoolTest, AFencedGatewayReconnectsAsANewClientThatIsRecordedAgain) {
   Gateway one(*this, "one"), two(*this, "two");
   auto first = one.storage_of(volume(1));
   auto old = one.open(*first, volume(1));
@@ -104,7 +104,7 @@ TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), 0);
 }
 
-TEST_F(RbdPoolTest, WhoServesNothingFindsOutThatItIsFencedAndComesBack) {
+TEST_F(RbdPoolTest, AnIdleGatewayDetectsThatItIsFencedAndReconnectsAsANewClient) {
   Gateway idle(*this, "idle"), other(*this, "other");
   idle.until([&] { return !idle.asked().empty(); });
   other.until([&] { return !other.asked().empty(); });
@@ -113,7 +113,7 @@ TEST_F(RbdPoolTest, WhoServesNothingFindsOutThatItIsFencedAndComesBack) {
   idle.until([&] { return idle.asked().back() != before; });
 }
 
-TEST_F(RbdPoolTest, AnAnswerThatItIsShutOutFencesWhatIsServed) {
+TEST_F(RbdPoolTest, AFencedAnswerOfTheControlPlaneFencesTheServedImage) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(1));
   const auto backend = one.open(*storage, volume(1));
@@ -124,7 +124,7 @@ TEST_F(RbdPoolTest, AnAnswerThatItIsShutOutFencesWhatIsServed) {
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), -ESHUTDOWN);
 }
 
-TEST_F(RbdPoolTest, ALostStreamStopsNothing) {
+TEST_F(RbdPoolTest, ALostStreamAffectsNeitherIoNorClaimsNorOpenings) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(1));
   const auto backend = one.open(*storage, volume(1));
@@ -136,7 +136,7 @@ TEST_F(RbdPoolTest, ALostStreamStopsNothing) {
   EXPECT_NE(one.open(*other, volume(1, "other")), nullptr) << "once recorded is recorded";
 }
 
-TEST_F(RbdPoolTest, TheRecordWinsOverAnOlderEpochAndIsItsOwnersOnly) {
+TEST_F(RbdPoolTest, TheRecordRefusesOlderEpochsAndUpdatesByOtherGateways) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(5));
   const auto backend = one.open(*storage, volume(5));
@@ -157,7 +157,7 @@ TEST_F(RbdPoolTest, TheRecordWinsOverAnOlderEpochAndIsItsOwnersOnly) {
   EXPECT_THAT(one.update(*storage, five), HasSubstr("is another gateway's by now"));
 }
 
-TEST_F(RbdPoolTest, WhatWasReadBeforeAClaimIsReadAgainWhereOthersWroteMeanwhile) {
+TEST_F(RbdPoolTest, AClaimReadsTheRecordAgainIfAnotherGatewayWroteItMeanwhile) {
   RecordObject mine(ceph_.pool(), kVolumeUid),
       theirs(ceph_.client().pool("rbd", ceph_.space()).value(), kVolumeUid);
   EXPECT_FALSE(mine.read().value());
@@ -208,7 +208,7 @@ TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
   EXPECT_EQ(object.read().value(), large) << "its copy";
 }
 
-TEST_F(RbdPoolTest, AnImageGrowsWhileNobodyWaitsForIt) {
+TEST_F(RbdPoolTest, AnImageGrowsAsynchronously) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(1));
   const auto backend = one.open(*storage, volume(1));
@@ -223,7 +223,7 @@ TEST_F(RbdPoolTest, AnImageGrowsWhileNobodyWaitsForIt) {
   EXPECT_EQ((*found)->size().value(), 2 * rbd::kImageSize);
 }
 
-TEST_F(RbdPoolTest, WhatAnotherHasGrownIsFollowed) {
+TEST_F(RbdPoolTest, AGrowthByAnotherClientIsDetectedAndNotReverted) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(1));
   const auto backend = one.open(*storage, volume(1));
@@ -236,7 +236,7 @@ TEST_F(RbdPoolTest, WhatAnotherHasGrownIsFollowed) {
   EXPECT_EQ(backend->size_bytes(), 3 * rbd::kImageSize) << "made smaller, or not seen";
 }
 
-TEST_F(RbdPoolTest, AGrowthThatFailsSaysWhyAndIsTriedAgain) {
+TEST_F(RbdPoolTest, AFailedGrowthReportsTheReasonAndIsRetried) {
   Gateway one(*this, "one"), two(*this, "two");
   auto storage = one.storage_of(volume(1));
   const auto backend = one.open(*storage, volume(1));
@@ -252,7 +252,7 @@ TEST_F(RbdPoolTest, AGrowthThatFailsSaysWhyAndIsTriedAgain) {
   EXPECT_EQ(storage->grow(2 * rbd::kImageSize).value(), VolumeStorage::Growth::kPending);
 }
 
-TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
+TEST_F(RbdPoolTest, ACancelledOpeningLeavesNoLock) {
   Gateway one(*this, "one");
   auto storage = one.storage_of(volume(1));
   EXPECT_TRUE(storage->open(volume(1)).pending);
@@ -261,7 +261,7 @@ TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
   EXPECT_EQ(owner(), "");
 }
 
-TEST_F(RbdPoolTest, AtRestMeansThatTheLockIsFree) {
+TEST_F(RbdPoolTest, AClosedStorageHasReleasedItsLock) {
   Gateway one(*this, "one"), two(*this, "two");
   auto first = one.storage_of(volume(1));
   auto backend = one.open(*first, volume(1));
@@ -275,7 +275,7 @@ TEST_F(RbdPoolTest, AtRestMeansThatTheLockIsFree) {
   EXPECT_NE(two.open(*second, volume(2)), nullptr);
 }
 
-TEST_F(RbdPoolTest, APoolThatCannotBeUsedSaysWhy) {
+TEST_F(RbdPoolTest, AnUnusablePoolReportsTheReason) {
   wire::DesiredPool wrong = desired();
   wrong.mutable_rbd()->set_pool("nopool");
   Gateway one(*this, "one", wrong);

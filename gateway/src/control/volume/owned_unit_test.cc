@@ -54,7 +54,7 @@ class OwnedUnitTest : public testing::Test {
       std::make_shared<lun::Target>("iqn.2026-11.dev.sluice:t", "", 1);
 };
 
-TEST_F(OwnedUnitTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHostsToo) {
+TEST_F(OwnedUnitTest, AnOrderedWriteCacheChangeEstablishesAUnitAttentionForForwardedHosts) {
   EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
@@ -63,7 +63,7 @@ TEST_F(OwnedUnitTest, AWriteCacheSwitchedByOrderRaisesAttentionsForForwardedHost
       << "MODE PARAMETERS CHANGED";
 }
 
-TEST_F(OwnedUnitTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) {
+TEST_F(OwnedUnitTest, ANexusFromBeforeATakeoverReceivesAUnitAttentionForTheEnabledWriteCache) {
   control_->release([](bool) {});
   reactors_.run();
   auto cached = std::make_unique<lun::TestBackend>(kBytes);
@@ -73,7 +73,7 @@ TEST_F(OwnedUnitTest, ANexusFromBeforeATakeoverGetsAnAttentionThatTheCacheIsOn) 
   EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}));
 }
 
-TEST_F(OwnedUnitTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
+TEST_F(OwnedUnitTest, AFailedWriteCacheChangeIsRepeatedWithTheNextOrder) {
   auto& backend = dynamic_cast<lun::TestBackend&>(*unit_->shared_backend());
   wanted_.set_write_cache(true);
   wanted_.set_size_bytes(2 * kBytes);
@@ -85,7 +85,7 @@ TEST_F(OwnedUnitTest, AFailedSwitchOfTheWriteCacheIsRepeatedWithTheNextOrder) {
   EXPECT_TRUE(unit_->write_cache());
 }
 
-TEST_F(OwnedUnitTest, AResetRestoresTheOrderedWriteCache) {
+TEST_F(OwnedUnitTest, TheDefaultWriteCacheFollowsTheOrder) {
   wanted_.set_write_cache(true);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_TRUE(unit_->default_write_cache());
@@ -95,7 +95,7 @@ TEST_F(OwnedUnitTest, AResetRestoresTheOrderedWriteCache) {
 }
 
 // Each gateway that exports the unit reports the change to its own hosts.
-TEST_F(OwnedUnitTest, GrowingByOrderRaisesNoAttentionForPresentForwardedHosts) {
+TEST_F(OwnedUnitTest, AnOrderedGrowthEstablishesNoUnitAttentionForForwardedHosts) {
   wanted_.set_size_bytes(2 * kBytes);
   ASSERT_TRUE(control_->shape(wanted_, true).ok());
   EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512);

@@ -51,7 +51,7 @@ class PoolTableTest : public testing::Test {
 };
 
 // Only the pool's ticks wake a volume that waits for the pool or for a client.
-TEST_F(PoolTableTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
+TEST_F(PoolTableTest, AChangedOrRemovedPoolIsTickedWhileItIsReferenced) {
   put("one");
   std::shared_ptr<StoragePool> pool = pools_.open("pool").value();  // keeps the pool alive
   const std::weak_ptr<CountedPool> former = kind_->opened.at(0);

@@ -119,7 +119,7 @@ class ReservationsTest : public testing::Test {
   std::string error_;
 };
 
-TEST_F(ReservationsTest, CommittedMeansStoredAndWrittenBesideTheData) {
+TEST_F(ReservationsTest, ACommittedStateIsStoredAndWrittenToTheRecord) {
   commit(9);
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].reservation_commit().expected_generation(), 3u);
@@ -133,28 +133,28 @@ TEST_F(ReservationsTest, CommittedMeansStoredAndWrittenBesideTheData) {
   EXPECT_EQ(sent_[1].reservation_commit().expected_generation(), 4u);
 }
 
-TEST_F(ReservationsTest, WithoutAStreamItIsProvablyNotCommitted) {
+TEST_F(ReservationsTest, WithoutAStreamACommitIsReportedAsNotCommitted) {
   connected_ = false;
   commit(9);
   reactors_.run_one();
   EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
 }
 
-TEST_F(ReservationsTest, TheControlPlanesNoIsProvablyNotCommitted) {
+TEST_F(ReservationsTest, ARefusalByTheControlPlaneIsReportedAsNotCommitted) {
   commit(9);
   answer(wire::COMMIT_RESULT_NOT_COMMITTED);
   reactors_.run_one();
   EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
 }
 
-TEST_F(ReservationsTest, AStreamThatEndsMeanwhileLeavesItUnknown) {
+TEST_F(ReservationsTest, AStreamThatEndsDuringACommitLeavesItsOutcomeUnknown) {
   commit(9);
   store_.stream_lost("cut");
   reactors_.run_one();
   EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
 }
 
-TEST_F(ReservationsTest, TheBoundLeavesItUnknown) {
+TEST_F(ReservationsTest, ACommitThatExceedsTheTimeLimitHasAnUnknownOutcome) {
   commit(9);
   now_ += limits::kReservationStoreBound;
   store_.tick();
@@ -162,7 +162,7 @@ TEST_F(ReservationsTest, TheBoundLeavesItUnknown) {
   EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
 }
 
-TEST_F(ReservationsTest, ARecordThatCannotBeWrittenLeavesItUnknown) {
+TEST_F(ReservationsTest, ARecordThatCannotBeWrittenLeavesTheOutcomeUnknown) {
   storage_->problem = "no space";
   commit(9);
   answer(wire::COMMIT_RESULT_COMMITTED);
@@ -179,7 +179,7 @@ TEST_F(ReservationsTest, ANewerEpochFencesTheVolume) {
   EXPECT_EQ(fenced_, std::vector<std::string>{kVolumeUid});
 }
 
-TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
+TEST_F(ReservationsTest, AReadAfterAnUnknownOutcomePreventsALateCommit) {
   commit(9);
   store_.stream_lost("cut");
   reactors_.run_one();
@@ -204,7 +204,7 @@ TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
   EXPECT_EQ(storage_->record_.reservations.generation, 9u);
 }
 
-TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince) {
+TEST_F(ReservationsTest, ARestoredStoreReceivesTheStateCommittedSinceItsBackup) {
   commit(9);
   answer(wire::COMMIT_RESULT_COMMITTED);
   reactors_.run_one();
@@ -231,7 +231,7 @@ TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince)
   EXPECT_EQ(storage_->record_.reservations.generation, 9u);
 }
 
-TEST_F(ReservationsTest, ANewOwnersRecordThatIsNewerIsStoredBeforeItIsServed) {
+TEST_F(ReservationsTest, ANewerRecordIsStoredBeforeTheNewOwnerServesIt) {
   Record beside;
   beside.volume = kVolumeUid;
   beside.epoch = 6;
@@ -255,7 +255,7 @@ TEST_F(ReservationsTest, ANewOwnersRecordThatIsNewerIsStoredBeforeItIsServed) {
   EXPECT_EQ(loaded->state.generation, 1u);
 }
 
-TEST_F(ReservationsTest, AnAnswerThatComesTooLateChangesNothing) {
+TEST_F(ReservationsTest, ALateAnswerDoesNotChangeTheRecord) {
   commit(9);
   now_ += limits::kReservationStoreBound;
   store_.tick();
@@ -264,7 +264,7 @@ TEST_F(ReservationsTest, AnAnswerThatComesTooLateChangesNothing) {
   EXPECT_EQ(storage_->record_.generation, 0u);
 }
 
-TEST_F(ReservationsTest, NobodyElsesVolumeIsCommitted) {
+TEST_F(ReservationsTest, ACommitForAVolumeThatIsNotOpenIsRefused) {
   store_.close(kVolumeUid);
   commit(9);
   reactors_.run_one();

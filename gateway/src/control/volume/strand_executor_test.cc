@@ -14,7 +14,7 @@
 namespace sluice::control {
 namespace {
 
-TEST(StrandExecutorTest, AHangingTaskDelaysNeitherOtherStrandsNorTheClock) {
+TEST(StrandExecutorTest, ABlockedTaskDelaysNeitherOtherStrandsNorDelayedTasks) {
   std::latch go(1), others(2);  // before the executor: its destructor waits for tasks that use them
   StrandExecutor executor(2);
   executor.post("a", [&] { go.wait(); });

@@ -48,7 +48,7 @@ TEST_F(StrandQueueTest, AThreadThatStartsATaskWakesAnotherOnlyIfMoreTasksAreRead
   EXPECT_FALSE(queue_.wake());
 }
 
-TEST_F(StrandQueueTest, AThreadThatEndsATaskTakesTheNextAndWakesNoOther) {
+TEST_F(StrandQueueTest, AThreadThatEndsATaskRunsTheNextAndWakesNoOther) {
   all_wait(2);
   post("a");
   EXPECT_EQ(queue_.wake(), Thread{1});
@@ -111,7 +111,7 @@ TEST_F(StrandQueueTest, AThreadThatCallsNextBecomesTheClockKeeperForAnEarlierTas
   EXPECT_FALSE(queue_.next(0, 1).until);
 }
 
-TEST_F(StrandQueueTest, TheOnlyIdleThreadTakesWorkAndStopsBeingTheClockKeeper) {
+TEST_F(StrandQueueTest, TheOnlyIdleThreadRunsATaskAndStopsBeingTheClockKeeper) {
   post("a", 10);
   EXPECT_EQ(queue_.next(0, 0).until, 10);
   post("b");

@@ -5,7 +5,7 @@
 namespace sluice::control {
 namespace {
 
-TEST_F(VolumeTest, AHolderYieldsToTheSameOrNewerOrderAndRefusesAnOlder) {
+TEST_F(VolumeTest, AHolderYieldsToANewerOrderAndRefusesAnOlderOne) {
   own(5, 10);
   EXPECT_EQ(volume_->asked(9).yield, Yield::kRefused);
   EXPECT_EQ(volume_->asked(9).order, 10u);
@@ -26,7 +26,7 @@ TEST_F(VolumeTest, AHolderYieldsToTheSameOrder) {
   EXPECT_TRUE(unit_.released);
 }
 
-TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
+TEST_F(VolumeTest, AReleasedLockIsNoLongerReported) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
   ASSERT_EQ(volume_->observed()->state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
@@ -35,7 +35,7 @@ TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
   EXPECT_FALSE(volume_->observed());
 }
 
-TEST_F(VolumeTest, WhoGaveALockUpInAnEpochThatItHadClosedSaysThatItIsClosed) {
+TEST_F(VolumeTest, AHolderThatReleasesItsLockInAClosedEpochReportsTheEpochAsReleased) {
   own(5, 10);
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
   volume_->step(now_);
@@ -49,7 +49,7 @@ TEST_F(VolumeTest, WhoGaveALockUpInAnEpochThatItHadClosedSaysThatItIsClosed) {
   EXPECT_EQ(last().order(), 14u);
 }
 
-TEST_F(VolumeTest, WhoYieldedTakesTheLockAgainOnlyWithANewerOrder) {
+TEST_F(VolumeTest, AGatewayThatYieldedAcquiresTheLockAgainOnlyWithANewerOrder) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
   volume_->step(now_);
@@ -61,7 +61,7 @@ TEST_F(VolumeTest, WhoYieldedTakesTheLockAgainOnlyWithANewerOrder) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 
-TEST_F(VolumeTest, AHeldLockIsAskedForAndPolled) {
+TEST_F(VolumeTest, AHeldLockIsRequestedFromItsHolderAndPolled) {
   disk_.locked = true;
   disk_.record = Record();
   disk_.answer = {Yield::kYielding, 0};
@@ -77,7 +77,7 @@ TEST_F(VolumeTest, AHeldLockIsAskedForAndPolled) {
   EXPECT_EQ(disk_.killed, 0);
 }
 
-TEST_F(VolumeTest, AHolderThatSaysNothingIsKilled) {
+TEST_F(VolumeTest, ASilentHolderIsKilled) {
   disk_.locked = true;
   disk_.record = Record();
   disk_.answer = {Yield::kSilent, 0};
@@ -87,7 +87,7 @@ TEST_F(VolumeTest, AHolderThatSaysNothingIsKilled) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 
-TEST_F(VolumeTest, AHolderThatIsUnreachableIsKilledOnceItHasGivenNoAnswerForItsPatience) {
+TEST_F(VolumeTest, AnUnreachableHolderIsKilledOnlyAfterItsPatienceWithoutAnAnswer) {
   disk_.locked = true;
   disk_.record = Record();
   disk_.answer = {Yield::kYielding, 0};
@@ -106,7 +106,7 @@ TEST_F(VolumeTest, AHolderThatIsUnreachableIsKilledOnceItHasGivenNoAnswerForItsP
   EXPECT_EQ(disk_.killed, 1);
 }
 
-TEST_F(VolumeTest, AHolderThatCannotBeKilledIsToldAndTheLockStillWaitedFor) {
+TEST_F(VolumeTest, AHolderThatCannotBeKilledIsReportedAndItsLockIsStillAwaited) {
   disk_.locked = true;
   disk_.record = Record();
   disk_.answer = {Yield::kSilent, 0};
@@ -122,7 +122,7 @@ TEST_F(VolumeTest, AHolderThatCannotBeKilledIsToldAndTheLockStillWaitedFor) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 
-TEST_F(VolumeTest, AHolderWithANewerOrderIsLeftAlone) {
+TEST_F(VolumeTest, AHolderWithANewerOrderIsNotKilledAndTheOlderOrderFails) {
   disk_.locked = true;
   disk_.record = Record();
   disk_.answer = {Yield::kRefused, 12};

@@ -39,7 +39,7 @@ TEST_F(RemoteVolumeTest, OpensThenLoadsThenClaimsThenServes) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
 }
 
-TEST_F(RemoteVolumeTest, TheRecordNeverStandsInForTheControlPlane) {
+TEST_F(RemoteVolumeTest, TheRecordDoesNotSubstituteForTheControlPlane) {
   disk_.record = Record();
   disk_.record->epoch = 5;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
@@ -52,7 +52,7 @@ TEST_F(RemoteVolumeTest, TheRecordNeverStandsInForTheControlPlane) {
   EXPECT_EQ(unit_.serving, 5u);
 }
 
-TEST_F(RemoteVolumeTest, WhatIsLostIsFencedForGoodInThatEpoch) {
+TEST_F(RemoteVolumeTest, ALostVolumeIsFencedAndNotServedAgainInThatEpoch) {
   own(5, 10);
   disk_.lost = "blocklisted";
   step();
@@ -78,7 +78,7 @@ TEST_F(RemoteVolumeTest, WhatIsLostIsFencedForGoodInThatEpoch) {
   EXPECT_EQ(unit_.serving, 6u);
 }
 
-TEST_F(RemoteVolumeTest, AGrowthThatTakesAWhileHoldsUpNothingElseThatIsOrdered) {
+TEST_F(RemoteVolumeTest, APendingGrowthDoesNotDelayTheRestOfTheOrder) {
   own(5, 10);
   disk_.growing = true;
   wire::DesiredVolume larger = order(wire::VOLUME_ROLE_OWNER, 5, 11);
@@ -99,7 +99,7 @@ TEST_F(RemoteVolumeTest, AGrowthThatTakesAWhileHoldsUpNothingElseThatIsOrdered) 
   EXPECT_EQ(last().capacity_bytes(), 2 << 20);
 }
 
-TEST_F(RemoteVolumeTest, WhyAVolumeHasNotGrownIsTold) {
+TEST_F(RemoteVolumeTest, TheReasonOfAFailedGrowthIsReported) {
   own(5, 10);
   disk_.no_growth = "no room";
   wire::DesiredVolume larger = order(wire::VOLUME_ROLE_OWNER, 5, 11);
@@ -110,7 +110,7 @@ TEST_F(RemoteVolumeTest, WhyAVolumeHasNotGrownIsTold) {
   EXPECT_EQ(last().reason(), "no room");
 }
 
-TEST_F(RemoteVolumeTest, WhatIsLostBeforeItServesHasFailed) {
+TEST_F(RemoteVolumeTest, AVolumeThatIsLostBeforeItServesIsReportedAsFailed) {
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   disk_.lost = "blocklisted";
   loaded(Loaded::What::kState);
@@ -119,7 +119,7 @@ TEST_F(RemoteVolumeTest, WhatIsLostBeforeItServesHasFailed) {
   EXPECT_EQ(last().reason(), "blocklisted");
 }
 
-TEST_F(RemoteVolumeTest, ReleasedIsToldOnceTheImageIsClosed) {
+TEST_F(RemoteVolumeTest, AReleaseIsReportedAfterTheImageIsClosed) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));
   disk_.closing = true;
@@ -131,7 +131,7 @@ TEST_F(RemoteVolumeTest, ReleasedIsToldOnceTheImageIsClosed) {
   EXPECT_EQ(last().order(), 11u);
 }
 
-TEST_F(RemoteVolumeTest, AnOpeningThatIsNoLongerWantedEndsBeforeItIsTold) {
+TEST_F(RemoteVolumeTest, ACancelledOpeningEndsBeforeTheReleaseIsReported) {
   disk_.opening = true;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));
@@ -143,7 +143,7 @@ TEST_F(RemoteVolumeTest, AnOpeningThatIsNoLongerWantedEndsBeforeItIsTold) {
   EXPECT_EQ(loads_, 0);
 }
 
-TEST_F(RemoteVolumeTest, AFailureIsToldOnceNothingOfItIsOpen) {
+TEST_F(RemoteVolumeTest, AFailureIsReportedAfterTheStorageIsClosed) {
   disk_.record = Record();
   disk_.record->epoch = 9;
   disk_.closing = true;
@@ -155,7 +155,7 @@ TEST_F(RemoteVolumeTest, AFailureIsToldOnceNothingOfItIsOpen) {
   EXPECT_NE(last().reason().find("epoch 9"), std::string::npos);
 }
 
-TEST_F(RemoteVolumeTest, OneThatIsRemovedIsGoneOnceItIsClosed) {
+TEST_F(RemoteVolumeTest, ARemovalCompletesAfterTheStorageIsClosed) {
   own(5, 10);
   bool gone = false;
   volume_->remove([&] { gone = true; });
@@ -168,7 +168,7 @@ TEST_F(RemoteVolumeTest, OneThatIsRemovedIsGoneOnceItIsClosed) {
   EXPECT_TRUE(gone);
 }
 
-TEST_F(RemoteVolumeTest, ANewerEpochBeforeTheClaimIsLoadedAnew) {
+TEST_F(RemoteVolumeTest, ANewerEpochBeforeTheClaimReloadsTheReservations) {
   disk_.claiming = true;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   loaded(Loaded::What::kState, 3);

@@ -6,7 +6,7 @@
 namespace sluice::control {
 namespace {
 
-TEST_F(VolumeTest, AcquiringTakesTheLockTellsItsOrderAndServesNothing) {
+TEST_F(VolumeTest, AcquiringObtainsTheLockReportsItsOrderAndServesNothing) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(last().order(), 10u);
@@ -25,7 +25,7 @@ TEST_F(VolumeTest, AcquiringTakesTheLockTellsItsOrderAndServesNothing) {
   EXPECT_EQ(commits_->generation, 4u);
 }
 
-TEST_F(VolumeTest, RecordWins) {
+TEST_F(VolumeTest, AnOrderFailsIfTheRecordHasANewerEpoch) {
   disk_.record = Record();
   disk_.record->epoch = 9;
   give(order(wire::VOLUME_ROLE_OWNER, 8, 10));
@@ -35,7 +35,7 @@ TEST_F(VolumeTest, RecordWins) {
   EXPECT_EQ(unit_.serving, 0u);
 }
 
-TEST_F(VolumeTest, WhoLoadsReservationsKnowsWhatIsBesideTheData) {
+TEST_F(VolumeTest, ALoadOfReservationsReceivesTheRecordOfTheVolume) {
   disk_.record = Record();
   disk_.record->epoch = 5;
   disk_.record->generation = 6;
@@ -83,7 +83,7 @@ TEST_F(VolumeTest, ReleaseIsFinalForTheEpoch) {
   EXPECT_EQ(unit_.serving, 6u);
 }
 
-TEST_F(VolumeTest, AFailedOpeningIsFinalForTheEpochToo) {
+TEST_F(VolumeTest, AFailedOpeningIsFinalForTheEpoch) {
   disk_.broken = true;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
@@ -95,7 +95,7 @@ TEST_F(VolumeTest, AFailedOpeningIsFinalForTheEpochToo) {
   EXPECT_FALSE(disk_.locked);
 }
 
-TEST_F(VolumeTest, ANewerEpochFencesWhoServes) {
+TEST_F(VolumeTest, ANewerEpochFencesTheServingOwner) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_FORWARDER, 6, 11, kOther));
   ASSERT_TRUE(unit_.fenced);
@@ -110,14 +110,14 @@ TEST_F(VolumeTest, ANewerEpochFencesWhoServes) {
   EXPECT_FALSE(commits_);
 }
 
-TEST_F(VolumeTest, AnEpochSeenByAPeerFencesToo) {
+TEST_F(VolumeTest, ANewerEpochSeenByAPeerFencesTheOwner) {
   own(5, 10);
   volume_->saw_epoch(6);
   volume_->step(now_);
   EXPECT_TRUE(unit_.fenced);
 }
 
-TEST_F(VolumeTest, WithoutTheControlPlaneTheRecordOfTheSameEpochIsEnough) {
+TEST_F(VolumeTest, WithoutTheControlPlaneARecordOfTheSameEpochSufficesToServe) {
   disk_.record = Record();
   disk_.record->epoch = 5;
   disk_.record->generation = 3;
@@ -129,7 +129,7 @@ TEST_F(VolumeTest, WithoutTheControlPlaneTheRecordOfTheSameEpochIsEnough) {
   EXPECT_EQ(unit_.pr_generation, 42u);
 }
 
-TEST_F(VolumeTest, WithoutItsReservationsARecordDoesNotStandInForTheControlPlane) {
+TEST_F(VolumeTest, ARecordWithoutReservationsDoesNotSubstituteForTheControlPlane) {
   disk_.record = Record();
   disk_.record->epoch = 5;
   disk_.record->reservations_known = false;
@@ -142,7 +142,7 @@ TEST_F(VolumeTest, WithoutItsReservationsARecordDoesNotStandInForTheControlPlane
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
 }
 
-TEST_F(VolumeTest, AnOlderRecordIsNotEnoughAndTheLoadIsTriedAgain) {
+TEST_F(VolumeTest, AnOlderRecordDoesNotSufficeAndTheLoadIsRetried) {
   disk_.record = Record();
   disk_.record->epoch = 4;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
@@ -164,14 +164,14 @@ TEST_F(VolumeTest, AnOlderOrderIsRefused) {
   EXPECT_FALSE(unit_.released);
 }
 
-TEST_F(VolumeTest, AnOrderThatReadsTheSameIsNewsAndIsReported) {
+TEST_F(VolumeTest, ANewerOrderWithTheSameContentIsReported) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_OWNER, 5, 11));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
   EXPECT_EQ(last().order(), 11u);
 }
 
-TEST_F(VolumeTest, AVolumeThatIsNoLongerExportedIsReleasedFirst) {
+TEST_F(VolumeTest, ARemovedVolumeIsReleasedBeforeItsRemovalCompletes) {
   own(5, 10);
   bool gone = false;
   volume_->remove([&] { gone = true; });

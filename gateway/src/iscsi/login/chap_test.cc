@@ -114,13 +114,13 @@ TEST(Chap, RefusesAWrongSecretAndAWrongNameAlike) {
   EXPECT_EQ(reasons[0].find(kSecret), std::string::npos);
 }
 
-TEST(Chap, AResponseMayComeInBase64) {
+TEST(Chap, AcceptsAResponseInBase64) {
   Exchange e;
   e.challenged();
   EXPECT_EQ(e.say({"CHAP_N=user", "CHAP_R=0b2SxzWvkNc7FnWLB8Qp3z7g=="}), Verdict::kProven);
 }
 
-TEST(Chap, KeysMissingMalformedOrOutOfTurnAreViolations) {
+TEST(Chap, MissingMalformedOrUnexpectedKeysAreViolations) {
   const std::string right = "CHAP_R=" + std::string(kVectors[0].response);
   for (const Keys& keys : {Keys{"CHAP_N=user", right}, Keys{"CHAP_A=5", "CHAP_N=user"},
                            Keys{"CHAP_I=1"}, Keys{"CHAP_A=5", "CHAP_C=0x00"}}) {
@@ -138,7 +138,7 @@ TEST(Chap, KeysMissingMalformedOrOutOfTurnAreViolations) {
   }
 }
 
-TEST(Chap, NothingCanFollowTheEnd) {
+TEST(Chap, KeysAfterTheProofAreAViolation) {
   Exchange e;
   e.challenged();
   const Keys right = {"CHAP_N=user", "CHAP_R=" + std::string(kVectors[0].response)};
@@ -164,20 +164,20 @@ TEST(Chap, AnswersTheInitiatorsChallenge) {
   EXPECT_EQ(e.answer_keys(), (Keys{"CHAP_N=target", "CHAP_R=0x823236f66b569edf6fb49f629d2bf8d5"}));
 }
 
-TEST(Chap, MutualIsTheInitiatorsChoice) {
+TEST(Chap, MutualAuthenticationIsOptionalForTheInitiator) {
   Exchange e(mutual());
   e.challenged();
   EXPECT_EQ(e.say(proof_and({})), Verdict::kProven);
   EXPECT_FALSE(e.chap.mutual());
 }
 
-TEST(Chap, MutualWithoutACredentialIsRefused) {
+TEST(Chap, MutualAuthenticationWithoutACredentialIsRefused) {
   Exchange e;
   e.challenged();
   EXPECT_EQ(e.say(proof_and({"CHAP_I=1", "CHAP_C=0x0102030405060708"})), Verdict::kRefused);
 }
 
-TEST(Chap, OurOwnChallengeReflectedIsRefused) {
+TEST(Chap, AReflectedChallengeIsRefused) {
   Exchange e(mutual());
   e.challenged();
   EXPECT_EQ(e.say(proof_and({"CHAP_I=1", "CHAP_C=" + binary_text(counted(16))})),
@@ -192,7 +192,7 @@ TEST(Chap, OneSecretForBothDirectionsIsRefused) {
   EXPECT_TRUE(e.answer_keys().empty());
 }
 
-TEST(Chap, AnInitiatorThatFailedGetsNoResponseOfOurs) {
+TEST(Chap, SendsNoResponseToAnInitiatorWithAWrongProof) {
   Exchange e(mutual());
   e.challenged();
   EXPECT_EQ(e.say({"CHAP_N=user", "CHAP_R=0x00", "CHAP_I=1", "CHAP_C=0x0102030405060708"}),

@@ -39,7 +39,7 @@ void begin_chap(LoginDialogue& d, std::string_view target, const std::string& al
   ASSERT_EQ(asked.keys()[1], "CHAP_I=160");
 }
 
-TEST(LoginChap, EveryAlgorithmOpensTheDoor) {
+TEST(LoginChap, EveryAlgorithmAuthenticatesTheInitiator) {
   const struct {
     ChapAlgorithm algorithm;
     size_t challenge;
@@ -62,7 +62,7 @@ TEST(LoginChap, EveryAlgorithmOpensTheDoor) {
   }
 }
 
-TEST(LoginChap, TheTargetProvesItselfToo) {
+TEST(LoginChap, TheTargetAuthenticatesItselfIfTheInitiatorRequestsIt) {
   LoginDialogue d;
   begin_chap(d, kMutualTarget, "5");
   Reply proven = d.send(kSecurityToFull, {"CHAP_N=user", md5_response(), "CHAP_I=7",
@@ -77,14 +77,14 @@ TEST(LoginChap, TheTargetProvesItselfToo) {
   EXPECT_TRUE(d.login().parameters().mutual_auth);
 }
 
-TEST(LoginChap, TransitMayComeInARequestOfItsOwn) {
+TEST(LoginChap, TheTransitMayBeRequestedAfterTheProof) {
   LoginDialogue d;
   begin_chap(d, kChapTarget, "5");
   EXPECT_EQ(d.send(kSecurityStays, {"CHAP_N=user", md5_response()}).flags(), kSecurityStays);
   EXPECT_EQ(d.send(kSecurityToOperational, {}).flags(), kSecurityToOperational);
 }
 
-TEST(LoginChap, AskingToGoOnWithoutAProofLeadsNowhere) {
+TEST(LoginChap, ATransitRequestWithoutAProofDoesNotChangeTheStage) {
   LoginDialogue d;
   begin_chap(d, kChapTarget, "5");
   for (int i = 0; i < 3; ++i) {
@@ -92,7 +92,7 @@ TEST(LoginChap, AskingToGoOnWithoutAProofLeadsNowhere) {
   }
 }
 
-TEST(LoginChap, WrongProofsFailWith0201AndBrokenOnesWith0200) {
+TEST(LoginChap, WrongProofsFailWith0201AndMalformedProofsWith0200) {
   const struct {
     Keys keys;
     LoginStatus status;
@@ -122,7 +122,7 @@ TEST(LoginChap, NoCommonAlgorithmFailsWith0201) {
   EXPECT_EQ(d.send(kSecurityToOperational, {"CHAP_A=9"}).status(), 0x0201);
 }
 
-TEST(LoginChap, NoReasonTellsASecret) {
+TEST(LoginChap, TheReasonRevealsNoSecret) {
   LoginDialogue d;
   begin_chap(d, kChapTarget, "5");
   d.send(kSecurityToOperational, {"CHAP_N=user", md5_response("wrong")});

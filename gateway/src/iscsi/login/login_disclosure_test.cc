@@ -102,7 +102,7 @@ TEST_F(Disclosure, DiscoveryByTheNameOfAChapHostIsRefusedWithoutItsProof) {
   EXPECT_EQ(chap_login(kChapHost, "", "a wrong secret..").back().substr(0, 4), "0201");
 }
 
-TEST_F(Disclosure, DiscoveryWithTheProofOfTheHostIsMutualAndListsItsTargetsAlone) {
+TEST_F(Disclosure, DiscoveryWithTheHostsProofIsMutualAndListsOnlyItsTargets) {
   const std::string theirs = "0x00112233445566778899aabbccddeeff";
   const std::vector<std::string> seen =
       chap_login(kChapHost, "", kSecret, {"CHAP_I=7", "CHAP_C=" + theirs});
@@ -119,7 +119,7 @@ TEST_F(Disclosure, DiscoveryOfAHostWithoutChapNeedsNoProof) {
   EXPECT_EQ(listed(kPlainHost).find(kGuarded), std::string::npos);
 }
 
-TEST_F(Disclosure, AnUnknownInitiatorReadsWhatAWrongSecretReads) {
+TEST_F(Disclosure, AnUnknownInitiatorReceivesTheSameAnswersAsAWrongSecret) {
   for (const std::string_view target : {std::string_view(), kGuarded, kForbidden, kUnknown}) {
     const auto wrong = chap_login(kChapHost, target, "a wrong secret..");
     ASSERT_EQ(wrong.size(), 3u);
@@ -133,14 +133,14 @@ TEST_F(Disclosure, AnUnknownInitiatorReadsWhatAWrongSecretReads) {
   }
 }
 
-TEST_F(Disclosure, TheLogSaysWhatTheInitiatorIsNotTold) {
+TEST_F(Disclosure, TheLoggedReasonStatesTheCauseWithheldFromTheInitiator) {
   chap_login(kStranger, "", "a wrong secret..");
   EXPECT_NE(dialogue_.login().reason().find("is no host of any target"), std::string::npos);
   chap_login(kStranger, kUnknown, "a wrong secret..");
   EXPECT_NE(dialogue_.login().reason().find("there is no target"), std::string::npos);
 }
 
-TEST_F(Disclosure, AForbiddenTargetReadsAsAnUnknownOneBeforeAndAfterTheProof) {
+TEST_F(Disclosure, AForbiddenTargetIsAnsweredAsUnknownBeforeAndAfterTheProof) {
   for (const std::string_view secret : {std::string_view("a wrong secret.."), kSecret}) {
     const auto unknown = chap_login(kChapHost, kUnknown, secret);
     EXPECT_EQ(chap_login(kChapHost, kForbidden, secret), unknown);
@@ -155,7 +155,7 @@ TEST_F(Disclosure, AForbiddenTargetReadsAsAnUnknownOneBeforeAndAfterTheProof) {
   }
 }
 
-TEST_F(Disclosure, APortalToMoveToAndAFullTargetAreToldAfterTheProof) {
+TEST_F(Disclosure, ARedirectionIsDisclosedOnlyAfterTheProof) {
   chap_.redirect = true;
   chap_.portals = {"198.51.100.9:3260,31"};
   dialogue_.add_target(kGuarded, chap_);
@@ -165,7 +165,7 @@ TEST_F(Disclosure, APortalToMoveToAndAFullTargetAreToldAfterTheProof) {
             "0101 flags 0 TargetAddress=198.51.100.9:3260");
 }
 
-TEST_F(Disclosure, WhereNoHostHasASecretAnUnknownInitiatorIsRefusedAtOnce) {
+TEST_F(Disclosure, IfNoHostHasASecretAnUnknownInitiatorIsRefusedImmediately) {
   set_hosts({plain_});
   EXPECT_EQ(plain_login(kOperationalToFull, kStranger, "").substr(0, 4), "0202");
   EXPECT_EQ(plain_login(kOperationalToFull, kStranger, kForbidden).substr(0, 4), "0203");
@@ -173,7 +173,7 @@ TEST_F(Disclosure, WhereNoHostHasASecretAnUnknownInitiatorIsRefusedAtOnce) {
 }
 
 // The entries that a configuration file may have for one initiator.
-TEST(HostDirectory, AnEntryWithChapCountsBeforeOneWithout) {
+TEST(HostDirectory, AnEntryWithChapPrecedesAnEntryWithoutChap) {
   lun::HostAccess plain;
   plain.initiators = {std::string(kChapHost), std::string(kPlainHost)};
   lun::HostAccess chap;

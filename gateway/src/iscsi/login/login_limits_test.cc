@@ -9,7 +9,7 @@ namespace {
 
 using Outcome = Login::Outcome;
 
-TEST(LoginLimits, ARequestMayComeInPiecesCutAnywhere) {
+TEST(LoginLimits, ARequestMayBeSplitAtAnyByte) {
   const std::string text = text_of(LoginDialogue::names(kOpenTarget, {"InitialR2T=No"}));
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     LoginDialogue d;
@@ -33,7 +33,7 @@ Keys many_keys(size_t bytes) {
   return keys;
 }
 
-TEST(LoginLimits, ALongAnswerComesInPiecesOfTheDeclaredLength) {
+TEST(LoginLimits, ALongAnswerIsSentInPiecesOfTheDeclaredLength) {
   LoginDialogue d;
   Keys keys = LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=512"});
   const Keys extra = many_keys(2000);
@@ -58,7 +58,7 @@ TEST(LoginLimits, ALongAnswerComesInPiecesOfTheDeclaredLength) {
   EXPECT_EQ(keys_of(text).back(), "MaxRecvDataSegmentLength=262144");
 }
 
-TEST(LoginLimits, WithoutDeclarationAPieceHas8192Bytes) {
+TEST(LoginLimits, APieceOfAnAnswerHasAtMost8192BytesIfMoreIsDeclared) {
   LoginDialogue d;
   Keys keys = LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=16777215"});
   const Keys extra = many_keys(8192);
@@ -67,7 +67,7 @@ TEST(LoginLimits, WithoutDeclarationAPieceHas8192Bytes) {
   EXPECT_EQ(d.send(kOperationalToFull, keys).answer.text.size(), limits::kMaxLoginSegment);
 }
 
-TEST(LoginLimits, TextWhileWeStillAnswerIsRefused) {
+TEST(LoginLimits, TextDuringAnUnfinishedAnswerIsRefused) {
   for (uint8_t flags : {kOperationalToFull, uint8_t{kOperationalStays | kMoreText}}) {
     LoginDialogue d;
     Keys keys = LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=512"});

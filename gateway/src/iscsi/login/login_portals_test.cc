@@ -48,7 +48,7 @@ class LoginPortals : public testing::Test {
   LoginDialogue dialogue_;
 };
 
-TEST_F(LoginPortals, ALoginAtAnotherPortalIsSentToTheNearest) {
+TEST_F(LoginPortals, ALoginAtAnotherPortalIsRedirectedToTheFirstPortalOfTheList) {
   const Reply reply = login(33);
   EXPECT_EQ(reply.outcome, Outcome::kFailed);
   EXPECT_EQ(reply.status(), 0x0101);
@@ -57,27 +57,27 @@ TEST_F(LoginPortals, ALoginAtAnotherPortalIsSentToTheNearest) {
   EXPECT_EQ(reply.answer.header.data_length(), reply.answer.text.size());
 }
 
-TEST_F(LoginPortals, EachPortalOfTheListIsAsGood) {
+TEST_F(LoginPortals, ALoginAtAnyPortalOfTheListSucceeds) {
   EXPECT_EQ(login(31).outcome, Outcome::kSucceeded);
   EXPECT_EQ(login(32).outcome, Outcome::kSucceeded);
 }
 
-TEST_F(LoginPortals, AnEmptyListSendsNobodyAnywhere) {
+TEST_F(LoginPortals, AnEmptyListRedirectsNoLogin) {
   access_.portals.clear();
   EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
 }
 
-TEST_F(LoginPortals, WithoutRedirectionAListOnlyShows) {
+TEST_F(LoginPortals, WithoutRedirectionALoginAtAnotherPortalSucceeds) {
   access_.redirect = false;
   EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
 }
 
-TEST_F(LoginPortals, AnInitiatorPortWithASessionHereIsNotSentAway) {
+TEST_F(LoginPortals, AnInitiatorPortWithASessionAtThePortalIsNotRedirected) {
   open_session(33);
   EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
 }
 
-TEST_F(LoginPortals, AHostWithTooManySessionsIsRefusedButMayReinstateOne) {
+TEST_F(LoginPortals, AHostAtItsSessionLimitIsRefusedButMayReinstateASession) {
   access_.max_sessions = 1;
   open_session(31, 0x06);
   const Reply reply = login(31);
@@ -90,7 +90,7 @@ TEST_F(LoginPortals, AHostWithTooManySessionsIsRefusedButMayReinstateOne) {
   EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "its own session doesn't count";
 }
 
-TEST_F(LoginPortals, AGatewayWithAsManySessionsAsItsPoolPermitsRefusesAFurtherOne) {
+TEST_F(LoginPortals, AGatewayAtTheSessionLimitOfItsPoolRefusesAnotherSession) {
   open_session(31, 0x06);
   directory_.claim({"iqn.2026-11.test:forwarded", {}, std::string(kBalanced), 31, 2}, {0, 99}, 0);
   directory_.limit_sessions(2);
@@ -110,7 +110,7 @@ TEST_F(LoginPortals, AGatewayWithAsManySessionsAsItsPoolPermitsRefusesAFurtherOn
   EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "0: no limit";
 }
 
-TEST_F(LoginPortals, SendTargetsShowsEachHostItsList) {
+TEST_F(LoginPortals, SendTargetsListsThePortalsConfiguredForTheHost) {
   dialogue_.add_target(kBalanced, access_);
   SendTargets answer;
   Parameters session;

@@ -25,7 +25,7 @@ void expect_failure(LoginDialogue& d, const Reply& reply, LoginStatus status) {
   d.again();
 }
 
-TEST(Login, TellsWhoTheSessionIs) {
+TEST(Login, ReportsTheIdentityOfTheSession) {
   LoginDialogue d;
   d.add_target("iqn.2026-11.dev.sluice:named", {}, "my disk");
   Reply reply = d.send(kOperationalToFull,
@@ -65,7 +65,7 @@ TEST(Login, LeavesAnUnknownTsihToTheCaller) {
   EXPECT_EQ(reply.flags(), 0);
 }
 
-TEST(Login, ReadOnlyComesFromTheHostsEntry) {
+TEST(Login, ReadOnlyIsSetByTheHostsEntry) {
   LoginDialogue d;
   Reply reply = d.send(kOperationalToFull, {"InitiatorName=iqn.2026-11.example:other",
                                             "TargetName=" + std::string(kPrivateTarget)});
@@ -129,7 +129,7 @@ TEST(Login, EachFailureHasItsStatus) {
   }
 }
 
-TEST(Login, OnlyVersionZeroIsSpoken) {
+TEST(Login, OnlyVersionZeroIsSupported) {
   LoginDialogue d;
   d.header.put8(2, 5);  // Version-max
   EXPECT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
@@ -140,7 +140,7 @@ TEST(Login, OnlyVersionZeroIsSpoken) {
                  LoginStatus::kUnsupportedVersion);
 }
 
-TEST(Login, StagesAndBitsThatMakeNoSenseAreRefused) {
+TEST(Login, InvalidStagesAndFlagsAreRefused) {
   LoginDialogue d;
   for (uint8_t flags : {0x80, 0x82, 0x84, 0x85, 0x86, 0x08, 0x0c, 0x8f, 0xc1, 0xc7}) {
     expect_failure(d, d.send(flags, LoginDialogue::names(kOpenTarget)),
@@ -148,12 +148,12 @@ TEST(Login, StagesAndBitsThatMakeNoSenseAreRefused) {
   }
 }
 
-TEST(Login, NsgMeansNothingWithoutT) {
+TEST(Login, NsgIsIgnoredWithoutTheTransitBit) {
   LoginDialogue d;
   EXPECT_EQ(d.send(0x02, LoginDialogue::names(kOpenTarget)).flags(), kSecurityStays);
 }
 
-TEST(Login, TheStageIsTheOneAgreed) {
+TEST(Login, ARequestInAnotherStageThanTheCurrentStageIsRefused) {
   LoginDialogue d;
   ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).flags(),
             kSecurityToOperational);
@@ -162,7 +162,7 @@ TEST(Login, TheStageIsTheOneAgreed) {
   expect_failure(d, d.send(kOperationalToFull, {}), LoginStatus::kInitiatorError);
 }
 
-TEST(Login, IsidTsihCidAndIttStayTheSame) {
+TEST(Login, AChangedIsidTsihCidOrIttIsRefused) {
   for (unsigned at : {8u, 13u, 14u, 16u, 19u, 20u}) {
     LoginDialogue d;
     ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
@@ -203,7 +203,7 @@ TEST(Login, KeysThatHaveNoHarmfulEffectDoNotEndTheLogin) {
   }
 }
 
-TEST(Login, TheNewestAliasCountsAndIsCut) {
+TEST(Login, TheLatestAliasAppliesAndIsTruncated) {
   LoginDialogue d;
   d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget, {"InitiatorAlias=host"}));
   ASSERT_EQ(d.send(kOperationalToFull, {"InitiatorAlias=" + std::string(256, 'a')}).outcome,
@@ -226,7 +226,7 @@ TEST(Login, AKeyMayBeRepeatedIfThatChangesNothing) {
   EXPECT_EQ(d.send(kSecurityToFull, {"AuthMethod=None"}).keys(), Keys{"AuthMethod=None"});
 }
 
-TEST(Login, OperationalKeysMayComeInTheSecurityStage) {
+TEST(Login, OperationalKeysAreAcceptedInTheSecurityStage) {
   LoginDialogue d;
   Reply early = d.send(kSecurityToOperational,
                        LoginDialogue::names(kOpenTarget, {"AuthMethod=None", "InitialR2T=No",
@@ -238,7 +238,7 @@ TEST(Login, OperationalKeysMayComeInTheSecurityStage) {
   EXPECT_EQ(d.login().parameters().max_send_data_segment_length, 65536u);
 }
 
-TEST(Login, AuthMethodMayComeInTheOperationalStageWhereNoneIsRequired) {
+TEST(Login, AuthMethodIsAcceptedInTheOperationalStageIfNoneIsRequired) {
   for (const char* offered : {"AuthMethod=None", "AuthMethod=CHAP,None"}) {
     LoginDialogue d;
     Reply reply = d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget, {offered}));
@@ -263,7 +263,7 @@ TEST(Login, KeysThatAnInitiatorMayNotSendAreNotUnderstood) {
   }
 }
 
-TEST(Login, AMalformedInitiatorNameIsInTheReasonAndBounded) {
+TEST(Login, TheReasonQuotesAMalformedInitiatorNameUpToALimit) {
   LoginDialogue d;
   d.send(kOperationalToFull, {"InitiatorName=Disk of mine", "SessionType=Discovery"});
   EXPECT_NE(d.login().reason().find("'Disk of mine'"), std::string::npos) << d.login().reason();
@@ -272,7 +272,7 @@ TEST(Login, AMalformedInitiatorNameIsInTheReasonAndBounded) {
   EXPECT_LT(d.login().reason().size(), 400u);
 }
 
-TEST(Login, TargetsKeysMayComeBackNotUnderstood) {
+TEST(Login, NotUnderstoodIsAcceptedAsAnAnswerToAKeyOfTheTarget) {
   LoginDialogue d;
   ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
             Outcome::kContinue);
@@ -280,7 +280,7 @@ TEST(Login, TargetsKeysMayComeBackNotUnderstood) {
             Outcome::kSucceeded);
 }
 
-TEST(Login, SecurityMayLeadStraightToFullFeaturePhase) {
+TEST(Login, TheSecurityStageMayLeadDirectlyToTheFullFeaturePhase) {
   LoginDialogue d;
   Reply reply = d.send(kSecurityToFull, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"}));
   ASSERT_EQ(reply.outcome, Outcome::kSucceeded);
@@ -302,7 +302,7 @@ TEST(Login, TheInitiatorDecidesWhenAStageEnds) {
   EXPECT_TRUE(last.keys().empty());
 }
 
-TEST(Login, OffersOfOursDelayTheEndByOneRound) {
+TEST(Login, AnOfferOfTheTargetDelaysTheTransitByOneRound) {
   LoginDialogue d;
   d.setup.offer.data_digest = Offer::Digest::kRequire;
   Reply offer = d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget));
@@ -316,7 +316,7 @@ TEST(Login, OffersOfOursDelayTheEndByOneRound) {
   expect_failure(d, d.send(kOperationalToFull, {}), LoginStatus::kInitiatorError);
 }
 
-TEST(Login, DiscoveryAsksForItsOwnCredentials) {
+TEST(Login, DiscoveryRequiresItsOwnCredentials) {
   LoginDialogue d;
   lun::HostAccess access;
   access.chap = {"finder", "a discovery secret"};

@@ -44,7 +44,7 @@ class LoginThrottleTest : public testing::Test {
   Nanos now_ = kSecond;
 };
 
-TEST_F(LoginThrottleTest, TheAnswerToEachFurtherFailureWaitsTwiceAsLong) {
+TEST_F(LoginThrottleTest, TheDelayOfTheAnswerDoublesWithEachFurtherFailure) {
   for (unsigned i = 0; i < limits::kFreeLoginFailures; ++i) EXPECT_EQ(guess(at("a")), 0);
   for (Nanos delay = limits::kRefusalDelayLeast; delay < limits::kRefusalDelayMost; delay *= 2) {
     EXPECT_EQ(guess(at("a")), delay);
@@ -65,7 +65,7 @@ TEST_F(LoginThrottleTest, AnAddressThatDoesNotWaitForItsAnswersGuessesNoFaster) 
   EXPECT_FALSE(guess(at("a", kOther))) << "whatever name it uses";
 }
 
-TEST_F(LoginThrottleTest, AnAttackOnANameLocksItsHostOutAtNoOtherAddress) {
+TEST_F(LoginThrottleTest, FailuresAtOneAddressDoNotLockOutTheHostAtAnotherAddress) {
   exhaust(at("a"));
   EXPECT_TRUE(throttle_.may_try(at("b"), now_)) << "never seen before";
   EXPECT_EQ(guess(at("b")), limits::kRefusalDelayMost) << "a wrong secret waits";
@@ -76,7 +76,7 @@ TEST_F(LoginThrottleTest, AnAttackOnANameLocksItsHostOutAtNoOtherAddress) {
   }
 }
 
-TEST_F(LoginThrottleTest, AHostThatHasLoggedInIsNotRefusedForItsNeighbours) {
+TEST_F(LoginThrottleTest, AHostThatHasLoggedInIsNotRefusedForFailuresOfItsNeighbours) {
   throttle_.succeeded(at("a"));
   exhaust(at("a", kOther));
   EXPECT_FALSE(throttle_.may_try(at("a", kOther), now_));
@@ -86,7 +86,7 @@ TEST_F(LoginThrottleTest, AHostThatHasLoggedInIsNotRefusedForItsNeighbours) {
 }
 
 // Each has one attempt at once, then one in kOwnLoginTry, and all together those of the name.
-TEST_F(LoginThrottleTest, ManyAddressesGuessOneNameLittleFasterThanOne) {
+TEST_F(LoginThrottleTest, AttemptsForOneNameFromManyAddressesAreBounded) {
   unsigned evaluated = 0;
   for (const Nanos end = now_ + 60 * kSecond; now_ < end; now_ += 10 * kMillisecond) {
     for (int i = 0; i < 20; ++i) {
@@ -96,7 +96,7 @@ TEST_F(LoginThrottleTest, ManyAddressesGuessOneNameLittleFasterThanOne) {
   EXPECT_LE(evaluated, 20 * (1 + 60 * kSecond / limits::kOwnLoginTry) + 8 * 31 + 64);
 }
 
-TEST_F(LoginThrottleTest, TablesAreBoundedByThoseUsedLast) {
+TEST_F(LoginThrottleTest, ATableRetainsOnlyTheMostRecentlyUsedEntries) {
   RecencyTable<int> table(3);
   table.use("a") = 1;
   table.use("b") = 2;
@@ -109,7 +109,7 @@ TEST_F(LoginThrottleTest, TablesAreBoundedByThoseUsedLast) {
   EXPECT_EQ(*table.find("a"), 1);
 }
 
-TEST_F(LoginThrottleTest, FailuresAreReportedOnceByInitiatorAndAddressAndTheOthersCounted) {
+TEST_F(LoginThrottleTest, FailuresAreReportedOncePerInitiatorAndAddressAndTheRestIsCounted) {
   EXPECT_TRUE(throttle_.take_report().empty());
   for (int i = 0; i < 3; ++i) guess(at("a"));
   for (size_t i = 0; i < limits::kMaxReportedFailures + 4; ++i) {
@@ -124,7 +124,7 @@ TEST_F(LoginThrottleTest, FailuresAreReportedOnceByInitiatorAndAddressAndTheOthe
   EXPECT_TRUE(throttle_.take_report().empty());
 }
 
-TEST(KnownNetworks, ThoseThatAreConfiguredAndThoseWithASuccessAreKnown) {
+TEST(KnownNetworks, ConfiguredNetworksAndNetworksWithASuccessfulLoginAreKnown) {
   KnownNetworks networks;
   networks.configure({"b", "", "a"});
   EXPECT_TRUE(networks.known("a") && networks.known("b"));

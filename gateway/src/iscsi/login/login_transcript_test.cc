@@ -92,7 +92,7 @@ TEST(LoginTranscript, OpenIscsiDiscovers) {
   replay(exchanges);
 }
 
-TEST(LoginTranscript, AnInitiatorGoesStraightToTheOperationalStage) {
+TEST(LoginTranscript, AnInitiatorBeginsInTheOperationalStage) {
   const Exchange exchanges[] = {
       {"438700000000004e800000000001000000000005000100000000006400000000000000000000000000000000000"
        "00000",

@@ -155,7 +155,7 @@ TEST(Negotiation, MarkersAreAnsweredNo) {
   EXPECT_EQ(answer_to("IFMarker=perhaps"), "Reject");
 }
 
-TEST(Negotiation, KeysNotKnownAreNotUnderstoodAndObsoleteOnesRejected) {
+TEST(Negotiation, UnknownKeysAreNotUnderstoodAndObsoleteKeysAreRejected) {
   EXPECT_EQ(answer_to("X-com.example.turbo=Yes"), "NotUnderstood");
   EXPECT_EQ(answer_to("RDMAExtensions=Yes"), "NotUnderstood");
   for (const char* key : {"IFMarkInt=1~2", "OFMarkInt=8"}) {
@@ -163,7 +163,7 @@ TEST(Negotiation, KeysNotKnownAreNotUnderstoodAndObsoleteOnesRejected) {
   }
 }
 
-TEST(Negotiation, KeysWithoutEffectInADiscoverySessionGetAValue) {
+TEST(Negotiation, KeysWithoutEffectInADiscoverySessionAreAnsweredWithAValue) {
   for (const auto& [key, value] : std::initializer_list<std::pair<const char*, const char*>>{
            {"MaxConnections=8", "1"},
            {"InitialR2T=No", "No"},
@@ -204,7 +204,7 @@ TEST(Negotiation, AKeyIsNegotiatedAgainOnlyWithTheSameOutcome) {
   }
 }
 
-TEST(Negotiation, AReservedAnswerToWhatWasNotOfferedChangesNothing) {
+TEST(Negotiation, AReservedAnswerToAKeyThatWasNotOfferedChangesNothing) {
   for (const std::string value : {"Reject", "Irrelevant", "NotUnderstood"}) {
     Negotiation negotiation{Offer{}};
     auto got = answers(negotiation, {"MaxBurstLength=" + value, "HeaderDigest=" + value,
@@ -238,7 +238,7 @@ TEST(Negotiation, TheSegmentLengthIsDeclaredNotAnswered) {
   EXPECT_EQ(largest.outcome().max_send_data_segment_length, 16777215u);
 }
 
-TEST(Negotiation, AnswersStandInTheOrderOfTheKeys) {
+TEST(Negotiation, AnswersFollowTheOrderOfTheKeys) {
   Negotiation negotiation{Offer{}};
   Result<Keys> got = answers(negotiation, {"FirstBurstLength=262144", "X-a=1", "InitialR2T=No",
                                            "MaxBurstLength=65536", "IFMarker=No"});
@@ -247,7 +247,7 @@ TEST(Negotiation, AnswersStandInTheOrderOfTheKeys) {
                                "MaxBurstLength=65536", "IFMarker=No"}));
 }
 
-TEST(Negotiation, OutcomeHoldsWhatWasAgreedAndDefaultsElsewhere) {
+TEST(Negotiation, TheOutcomeHoldsNegotiatedValuesAndDefaultsOtherwise) {
   Negotiation negotiation{Offer{}};
   ASSERT_TRUE(negotiation.finish().ok());
   const Parameters& defaults = negotiation.outcome();
@@ -293,7 +293,7 @@ Offer demanding() {
   return offer;
 }
 
-TEST(Negotiation, OffersWhatTheInitiatorLeftOpenAndTheDefaultSpoils) {
+TEST(Negotiation, OffersOmittedKeysWhoseDefaultsDoNotSuit) {
   Negotiation negotiation{demanding()};
   ASSERT_TRUE(answers(negotiation, {"InitialR2T=No"}).ok());
   std::string text;
@@ -314,14 +314,14 @@ TEST(Negotiation, OffersWhatTheInitiatorLeftOpenAndTheDefaultSpoils) {
   EXPECT_EQ(negotiation.outcome().max_burst_length, 32768u);
 }
 
-TEST(Negotiation, OffersNothingWhereTheDefaultsSuit) {
+TEST(Negotiation, OffersNothingIfTheDefaultsSuit) {
   Negotiation negotiation{Offer{}};
   std::string text;
   negotiation.offer_missing(&text);
   EXPECT_TRUE(text.empty());
 }
 
-TEST(Negotiation, WrongAnswersToOurOffersEndTheLogin) {
+TEST(Negotiation, WrongAnswersToOffersOfTheTargetEndTheLogin) {
   for (const char* answer :
        {"HeaderDigest=None", "HeaderDigest=Reject", "HeaderDigest=NotUnderstood",
         "HeaderDigest=CRC32C,None", "ImmediateData=Yes", "ImmediateData=Irrelevant",
@@ -343,7 +343,7 @@ TEST(Negotiation, ADigestThatIsRequiredButRefusedEndsTheLogin) {
   EXPECT_FALSE(negotiation.finish().ok());
 }
 
-TEST(Negotiation, FirstBurstNeverExceedsMaxBurst) {
+TEST(Negotiation, FirstBurstLengthDoesNotExceedMaxBurstLength) {
   Negotiation lowered{Offer{}};
   ASSERT_TRUE(answers(lowered, {"MaxBurstLength=8192"}).ok());
   std::string text;
@@ -366,7 +366,7 @@ TEST(Negotiation, FirstBurstNeverExceedsMaxBurst) {
   EXPECT_EQ(solicited.outcome().first_burst_length, 8192u);
 }
 
-TEST(Negotiation, ConfiguredOffersAreHeldWithinTheStandardsRanges) {
+TEST(Negotiation, ConfiguredOffersAreLimitedToTheRangesOfTheStandard) {
   Offer offer;
   offer.max_recv_data_segment_length = limits::kMaxSegment;  // 2^24, one too many
   offer.max_burst_length = limits::kMaxBurst;

@@ -60,7 +60,7 @@ Keys shown(std::string_view target) {
   return {"TargetName=" + std::string(target), "TargetAddress=192.0.2.1:3260,1"};
 }
 
-TEST(TextExchange, AllShowsTheTargetsTheInitiatorMayEnter) {
+TEST(TextExchange, SendTargetsAllListsTheTargetsThatTheInitiatorMayAccess) {
   Session s(true);
   Keys expected;
   for (std::string_view target : {kChapTarget, kMutualTarget, kOpenTarget}) {
@@ -71,7 +71,7 @@ TEST(TextExchange, AllShowsTheTargetsTheInitiatorMayEnter) {
   EXPECT_EQ(s.answer_to({"SendTargets=All"}).size(), expected.size() + 2);
 }
 
-TEST(TextExchange, TheAnswersHeaderIsWhole) {
+TEST(TextExchange, TheResponseHeaderIsComplete) {
   Session s(true);
   Answer answer = s.ask(kFinal, {"SendTargets=" + std::string(kOpenTarget)});
   pdu::Bhs expected;
@@ -85,7 +85,7 @@ TEST(TextExchange, TheAnswersHeaderIsWhole) {
   EXPECT_EQ(answer.text.size(), 70u);
 }
 
-TEST(TextExchange, ANameShowsThatTargetIfItIsVisible) {
+TEST(TextExchange, SendTargetsWithANameListsThatTargetIfItIsVisible) {
   Session s(true);
   EXPECT_EQ(s.answer_to({"SendTargets=IQN.2026-11.dev.sluice:OPEN"}), shown(kOpenTarget));
   EXPECT_TRUE(s.answer_to({"SendTargets=" + std::string(kPrivateTarget)}).empty());
@@ -95,7 +95,7 @@ TEST(TextExchange, ANameShowsThatTargetIfItIsVisible) {
       << "a discovery session has no target of its own";
 }
 
-TEST(TextExchange, ANormalSessionSeesItsOwnTargetOnly) {
+TEST(TextExchange, ANormalSessionListsOnlyItsOwnTarget) {
   Session s(false);
   EXPECT_EQ(s.answer_to({"SendTargets="}), shown(kOpenTarget));
   EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
@@ -103,7 +103,7 @@ TEST(TextExchange, ANormalSessionSeesItsOwnTargetOnly) {
   EXPECT_EQ(s.answer_to({"SendTargets=All"}), Keys{"SendTargets=Reject"});
 }
 
-TEST(TextExchange, EveryPortalIsShownWithItsGroup) {
+TEST(TextExchange, EveryPortalIsListedWithItsPortalGroup) {
   Session s(true);
   s.gateway.exports.set_portals({{"198.51.100.1:3260", 1, 1},
                                  {"[2001:db8::1]:3261", 2, 2},
@@ -116,7 +116,7 @@ TEST(TextExchange, EveryPortalIsShownWithItsGroup) {
                   "TargetAddress=192.0.2.1:3262,3", "TargetAddress=192.0.2.1:3262,4"}));
 }
 
-TEST(SendTargets, WildcardsAreShownAsTheAddressTheInitiatorCameTo) {
+TEST(SendTargets, WildcardsAreReportedAsTheAddressTheInitiatorConnectedTo) {
   EXPECT_EQ(shown_address("192.0.2.9:3260", "198.51.100.1:3260"), "192.0.2.9:3260");
   EXPECT_EQ(shown_address("[2001:db8::9]:3260", "198.51.100.1:3260"), "[2001:db8::9]:3260");
   EXPECT_EQ(shown_address("0.0.0.0:3261", "198.51.100.1:3260"), "198.51.100.1:3261");
@@ -138,7 +138,7 @@ TEST(TextExchange, TheSegmentLengthMayBeDeclaredAgain) {
   EXPECT_EQ(s.parameters.max_send_data_segment_length, 512u);
 }
 
-TEST(TextExchange, WhatTheLoginSettledIsRejected) {
+TEST(TextExchange, KeysOfTheLoginPhaseAreRejected) {
   Session s(false);
   for (const KeyRule& rule : all_keys()) {
     if ((rule.stages & kInFullFeature) != 0) continue;
@@ -150,7 +150,7 @@ TEST(TextExchange, WhatTheLoginSettledIsRejected) {
   EXPECT_TRUE(s.answer_to({"TargetAddress=NotUnderstood"}).empty());
 }
 
-TEST(TextExchange, ARequestMayComeInPieces) {
+TEST(TextExchange, ARequestMayBeSplitAtAnyByte) {
   Session s(true);
   const std::string text = text_of({"SendTargets=" + std::string(kOpenTarget)});
   for (size_t cut = 0; cut <= text.size(); ++cut) {
@@ -166,7 +166,7 @@ TEST(TextExchange, ARequestMayComeInPieces) {
   }
 }
 
-TEST(TextExchange, ALongAnswerComesInPieces) {
+TEST(TextExchange, ALongAnswerIsSentInPieces) {
   Session s(true);
   for (int i = 0; i < 2000; ++i) {
     s.gateway.add_target("iqn.2026-11.dev.sluice:many" + std::to_string(10000 + i), {});
@@ -190,7 +190,7 @@ TEST(TextExchange, ALongAnswerComesInPieces) {
   EXPECT_EQ(parts, (text.size() + 4095) / 4096);
 }
 
-TEST(TextExchange, AnUnfinishedAnswerKeepsNoRemovedTargetAlive) {
+TEST(TextExchange, AnUnfinishedAnswerDoesNotRetainARemovedTarget) {
   Session s(true);
   s.parameters.max_send_data_segment_length = 64;
   const uint32_t ttt = s.ask(kFinal, {"SendTargets=All"}).header.target_transfer_tag();
@@ -261,7 +261,7 @@ TEST(TextExchange, TagsThatBelongToNoExchangeAreRejected) {
   EXPECT_EQ(s.ask(kFinal, {}, ttt).kind, Kind::kReject) << "another task tag";
 }
 
-TEST(TextExchange, ANewExchangeEndsTheOneBefore) {
+TEST(TextExchange, ANewExchangeEndsThePreviousExchange) {
   Session s(true);
   s.ask_text(kMore, "SendTargets=iqn");
   EXPECT_EQ(s.answer_to({"SendTargets=" + std::string(kOpenTarget)}), shown(kOpenTarget));
@@ -275,7 +275,7 @@ TEST(TextExchange, FinalAndContinueExcludeEachOther) {
   EXPECT_EQ(s.ask(kFinal | kMore, {"SendTargets=All"}).kind, Kind::kReject);
 }
 
-TEST(TextExchange, TextWhileWeStillAnswerIsRejected) {
+TEST(TextExchange, TextDuringAnUnfinishedAnswerIsRejected) {
   Session s(true);
   s.parameters.max_send_data_segment_length = 512;
   for (int i = 0; i < 20; ++i) {

@@ -24,7 +24,7 @@ TEST(Text, SplitsPairsAtZeroBytesHoweverMany) {
   EXPECT_EQ((*pairs)[2].value, "");
 }
 
-TEST(Text, NothingIsNoPair) { EXPECT_TRUE(parse_text("").value().empty()); }
+TEST(Text, AnEmptyTextHasNoPairs) { EXPECT_TRUE(parse_text("").value().empty()); }
 
 TEST(Text, MalformedTextIsRefused) {
   const std::string bad[] = {
@@ -146,7 +146,7 @@ TEST(TextCollector, HoldsAtMost64KiBInAtMost64Pdus) {
   EXPECT_FALSE(collector.append({}));
 }
 
-TEST(Names, AreLowerCasedAndKept) {
+TEST(Names, AreConvertedToLowerCase) {
   EXPECT_EQ(normalise_name("IQN.1994-05.com.RedHat:Host.One").value(),
             "iqn.1994-05.com.redhat:host.one");
   EXPECT_EQ(normalise_name("iqn.2008-11.org.linux-kvm").value(), "iqn.2008-11.org.linux-kvm");
@@ -156,7 +156,7 @@ TEST(Names, AreLowerCasedAndKept) {
   EXPECT_TRUE(normalise_name("iqn.2001-04.com.example:\xe3\x82\xb9").ok());
 }
 
-TEST(Names, OfNoKnownFormAreRefused) {
+TEST(Names, OfUnknownFormAreRefused) {
   for (const char* bad : {"",
                           "iqn.",
                           "iqn.1994-5.com",

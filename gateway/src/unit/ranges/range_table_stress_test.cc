@@ -129,7 +129,7 @@ class Worker {
   int64_t sum_ = 0;
 };
 
-TEST(RangeTableStress, NoTwoOverlappingHoldsAndNobodyWaitsForEver) {
+TEST(RangeTableStress, ConflictingHoldsAreExcludedAndEveryHoldEnds) {
   auto table = std::make_shared<RangeTable>(kReactors);
   ThreadedReactors reactors(kReactors);
   Board board;

@@ -83,7 +83,7 @@ TEST_F(RangeTableTest, AReadWaitsForAWriteOfAnotherReactor) {
   EXPECT_EQ(read.grants, 1);
 }
 
-TEST_F(RangeTableTest, ReadersThatKeepComingDoNotStarveAWriterOfTheirReactor) {
+TEST_F(RangeTableTest, LaterReadersDoNotStarveAWriterOfTheirReactor) {
   Held first(0, 7, false);
   Held writer(0, 7, true);
   Held later(0, 7, false);
@@ -97,7 +97,7 @@ TEST_F(RangeTableTest, ReadersThatKeepComingDoNotStarveAWriterOfTheirReactor) {
   EXPECT_EQ(later.grants, 1);
 }
 
-TEST_F(RangeTableTest, ReadersThatKeepComingDoNotStarveAWriterOfAnotherReactor) {
+TEST_F(RangeTableTest, LaterReadersDoNotStarveAWriterOfAnotherReactor) {
   Held first(0, 7, false);
   Held writer(0, 7, true);
   Held later(0, 7, false);
@@ -111,7 +111,7 @@ TEST_F(RangeTableTest, ReadersThatKeepComingDoNotStarveAWriterOfAnotherReactor) 
   EXPECT_EQ(later.grants, 1);
 }
 
-TEST_F(RangeTableTest, AHoldThatWaitsDoesNotHoldUpWhatDoesNotOverlapIt) {
+TEST_F(RangeTableTest, AWaitingHoldDoesNotDelayADisjointHold) {
   Held a(0, 7, true);
   Held b(0, 7, true);
   Held c(8, 9, true);
@@ -120,7 +120,7 @@ TEST_F(RangeTableTest, AHoldThatWaitsDoesNotHoldUpWhatDoesNotOverlapIt) {
   EXPECT_TRUE(acquire(0, c));
 }
 
-TEST_F(RangeTableTest, AWaitingHoldCanBeCancelledAndLetsThoseBehindItPass) {
+TEST_F(RangeTableTest, CancellingAWaitingHoldGrantsTheHoldsBehindIt) {
   Held read(0, 7, false);
   Held write(0, 7, true);
   Held behind(0, 7, false);
@@ -159,7 +159,7 @@ TEST_F(RangeTableTest, GrantsInOrderOfArrivalAcrossReactors) {
   EXPECT_EQ(c.grants, 1);
 }
 
-TEST_F(RangeTableTest, AFullTableMakesOthersWaitAndTakesThemUpOneByOne) {
+TEST_F(RangeTableTest, AFullTableQueuesHoldsAndGrantsThemOneByOne) {
   std::vector<std::unique_ptr<Held>> all;
   for (unsigned i = 0; i < limits::kMaxInFlightPerUnit; ++i) {
     all.push_back(std::make_unique<Held>(i, i, true));
@@ -178,7 +178,7 @@ TEST_F(RangeTableTest, AFullTableMakesOthersWaitAndTakesThemUpOneByOne) {
 }
 
 // Each on_grant releases its hold at once, as a command on a memory LUN does.
-TEST_F(RangeTableTest, ALongChainOfWaitersDoesNotNest) {
+TEST_F(RangeTableTest, GrantingALongChainOfWaitersDoesNotRecurse) {
   static int depth;
   static int deepest;
   static RangeTable* shared;

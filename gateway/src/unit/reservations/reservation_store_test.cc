@@ -111,14 +111,14 @@ ReservationState left_by_power_cut(PowerCutFiles::Disk disk) {
   return restarted.load(kUnit).value();
 }
 
-TEST(ReservationRecord, EveryFieldComesBack) {
+TEST(ReservationRecord, EveryFieldIsReadBack) {
   const ReservationState s = rich_state();
   const auto back = parse_reservations(format_reservations(kUnit, s), kUnit, "x");
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(back.value(), s);
 }
 
-TEST(ReservationRecord, TheFormatIsTheOneWrittenDown) {
+TEST(ReservationRecord, TheFormatMatchesItsSpecification) {
   ReservationState s;
   s.aptpl = true;
   s.generation = 2;
@@ -148,7 +148,7 @@ TEST(ReservationRecord, AnotherVolumesRecordIsRefused) {
   EXPECT_NE(other.error().find("another volume"), std::string::npos) << other.error();
 }
 
-TEST(ReservationRecord, AStateNoCommandLeadsToIsRefused) {
+TEST(ReservationRecord, AStateThatNoCommandProducesIsRefused) {
   ReservationState s = rich_state();
   s.holder = test_nexus("stranger");
   EXPECT_FALSE(parse_reservations(format_reservations(kUnit, s), kUnit, "f"));
@@ -179,7 +179,7 @@ TEST(FileReservationStore, APowerCutAtAnyStepLeavesTheOldOrTheNewRecord) {
   }
 }
 
-TEST(FileReservationStore, GoodIsSaidOnlyAfterTheDirectoryIsSynced) {
+TEST(FileReservationStore, ACommitCompletesOnlyAfterTheDirectoryIsSynced) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   std::promise<int> steps;
@@ -188,7 +188,7 @@ TEST(FileReservationStore, GoodIsSaidOnlyAfterTheDirectoryIsSynced) {
   EXPECT_EQ(steps.get_future().get(), 3);
 }
 
-TEST(FileReservationStore, WithoutAptplReservationsLiveUntilPowerLoss) {
+TEST(FileReservationStore, ReservationsWithoutAptplAreLostAtPowerLoss) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   ReservationState s = rich_state();
@@ -198,7 +198,7 @@ TEST(FileReservationStore, WithoutAptplReservationsLiveUntilPowerLoss) {
   EXPECT_EQ(store.load(kUnit).value(), ReservationState{});
 }
 
-TEST(FileReservationStore, AfterAnUnknownOutcomeItReadsWhatTheNameShowsOnceThatIsDurable) {
+TEST(FileReservationStore, AReadAfterAnUnknownOutcomeReturnsTheRecordOnceItIsDurable) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   ReservationState after = rich_state();
@@ -217,14 +217,14 @@ TEST(FileReservationStore, AfterAnUnknownOutcomeItReadsWhatTheNameShowsOnceThatI
   EXPECT_EQ(read(store).value(), after);
 }
 
-TEST(FileReservationStore, ReadingWhatWasNeverCommittedFindsNothing) {
+TEST(FileReservationStore, AReadOfAnUncommittedUnitReturnsAnEmptyState) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   EXPECT_EQ(read(store).value(), ReservationState{});
   EXPECT_FALSE(read(store, "../x"));
 }
 
-TEST(FileReservationStore, AFailureIsProvablyNothingOnlyBeforeTheRename) {
+TEST(FileReservationStore, AFailureIsReportedAsNotCommittedOnlyBeforeTheRename) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   disk.failing = "write";
@@ -277,7 +277,7 @@ TEST(FileReservationStore, TheQueueIsBounded) {
   EXPECT_EQ(committed, limits::kMaxReservationCommits + 1) << "what is queued is written";
 }
 
-TEST(FileReservationStore, ADiskThatHangsLeavesTheCommitUnknownAndWhatWaitsUncommitted) {
+TEST(FileReservationStore, AHangingDiskLeavesTheCommitUnknownAndQueuedCommitsUncommitted) {
   PowerCutFiles::Disk disk;
   StuckFiles::Lever lever;
   // Time stands until the disk hangs; then every bound is over.
@@ -313,7 +313,7 @@ class DirectoryTest : public ::testing::Test {
   std::string directory_;
 };
 
-TEST_F(DirectoryTest, ReservationsWithAptplComeBackAfterARestart) {
+TEST_F(DirectoryTest, ReservationsWithAptplAreRestoredAfterARestart) {
   {
     auto store = FileReservationStore::open(directory_);
     ASSERT_TRUE(store) << store.error();
@@ -328,7 +328,7 @@ TEST_F(DirectoryTest, ReservationsWithAptplComeBackAfterARestart) {
   EXPECT_EQ(store.value()->load("00").value(), ReservationState{});
 }
 
-TEST_F(DirectoryTest, ACorruptRecordIsAnErrorWithPathAndMend) {
+TEST_F(DirectoryTest, ACorruptRecordIsReportedWithPathAndFix) {
   auto store = FileReservationStore::open(directory_);
   ASSERT_TRUE(store);
   std::ofstream(record()) << "nonsense\n";
@@ -348,7 +348,7 @@ TEST_F(DirectoryTest, AnUnfinishedRecordBesideTheGoodOneIsIgnoredAndReplaced) {
   EXPECT_EQ(store.value()->load(kUnit).value(), ReservationState{});
 }
 
-TEST_F(DirectoryTest, ASecondGatewayIsTurnedAway) {
+TEST_F(DirectoryTest, ASecondGatewayIsRefused) {
   auto first = FileReservationStore::open(directory_);
   ASSERT_TRUE(first);
   auto second = FileReservationStore::open(directory_);
@@ -363,7 +363,7 @@ TEST_F(DirectoryTest, AUuidThatIsAPathIsRefused) {
   EXPECT_FALSE(store.value()->load("../x"));
 }
 
-TEST_F(DirectoryTest, ADirectoryThatCannotBeIsAnError) {
+TEST_F(DirectoryTest, ADirectoryThatCannotBeCreatedIsAnError) {
   EXPECT_FALSE(FileReservationStore::open(directory_ + "/no/such/parent"));
 }
 

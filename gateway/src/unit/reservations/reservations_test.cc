@@ -83,7 +83,7 @@ constexpr MatrixRow kMatrix[] = {
     {kEaar, {true, true}, {true, true}, {false, false}},
 };
 
-TEST(Reservations, EveryTypeLetsThroughWhatSpcTableSays) {
+TEST(Reservations, EveryTypeAllowsTheCommandsOfTheSpcTable) {
   for (const MatrixRow& row : kMatrix) {
     Bench bench;
     bench.enlist(kA, 0xa);
@@ -104,7 +104,7 @@ TEST(Reservations, EveryTypeLetsThroughWhatSpcTableSays) {
   }
 }
 
-TEST(Reservations, RegistrationsAloneKeepNobodyOut) {
+TEST(Reservations, RegistrationsAloneRestrictNoNexus) {
   Bench bench;
   bench.enlist(kA, 0xa);
   Reservations r;
@@ -130,7 +130,7 @@ scsi::CommandInfo operation_info(scsi::Operation op) {
   return info;
 }
 
-TEST(Reservations, Reserve6KeepsOthersOutUntilReleasedByItsHolder) {
+TEST(Reservations, Reserve6ExcludesOthersUntilReleasedByItsHolder) {
   Reservations r;
   EXPECT_TRUE(r.reserve6(kA));
   EXPECT_TRUE(r.reserve6(kA));
@@ -146,7 +146,7 @@ TEST(Reservations, Reserve6KeepsOthersOutUntilReleasedByItsHolder) {
   EXPECT_TRUE(r.reserve6(kB));
 }
 
-TEST(Reservations, PersistentReserveConflictsForEverybodyWhileReserve6Holds) {
+TEST(Reservations, PersistentReserveConflictsForEveryNexusWhileReserve6IsHeld) {
   Reservations r;
   r.reserve6(kA);
   for (const auto op :
@@ -182,7 +182,7 @@ TEST(Reservations, Reserve6ConflictsWithAnyRegistrationUnlessCompatible) {
 
 // --- queued changes
 
-TEST(Reservations, ChangesTakeTurnsInOrderAndTheQueueIsBounded) {
+TEST(Reservations, ChangesRunOneAtATimeInOrderAndTheQueueIsBounded) {
   Reservations r;
   std::vector<int> order;
   EXPECT_TRUE(r.begin_change());
@@ -202,7 +202,7 @@ TEST(Reservations, ChangesTakeTurnsInOrderAndTheQueueIsBounded) {
 
 // --- power loss
 
-TEST(Reservations, OnlyAptplSurvivesPowerLossAndTheGenerationNever) {
+TEST(Reservations, ReservationsSurvivePowerLossOnlyWithAptplAndTheGenerationIsReset) {
   Bench bench;
   PrRequest r = pr_request(PrOutAction::kRegister, 0, 0xa);
   r.list.aptpl = true;
