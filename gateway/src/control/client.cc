@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "base/log.h"
 #include "control/client_commits.h"
 #include "control/desired_file.h"
@@ -341,7 +342,7 @@ class ClientImpl final : public Client {
 
   wire::StreamHeartbeat heartbeat() {
     wire::StreamHeartbeat beat;
-    const Nanos now = boot_time();
+    const Nanos now = boot_clock_now();
     beat.set_boot_time_ms(static_cast<uint64_t>(now / kMillisecond));
     beat.set_sessions(session_count_);
     const uint64_t busy = setup_.busy_nanos();

@@ -13,6 +13,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "base/clock.h"
 #include "control/volume/strand_executor.h"
 
@@ -27,7 +28,7 @@ class DesiredSaver {
 
   void soon() {
     if (waits_.exchange(true)) return;
-    const Nanos rest = std::max<Nanos>(0, saved_at_ + kRest - boot_time());
+    const Nanos rest = std::max<Nanos>(0, saved_at_ + kRest - boot_clock_now());
     executor_.post(kStrand, [this] { run(); }, rest);
   }
   void at_once() {
@@ -45,7 +46,7 @@ class DesiredSaver {
 
   void run() {
     waits_ = false;
-    saved_at_ = boot_time();
+    saved_at_ = boot_clock_now();
     saved_(save_());
   }
 

@@ -2,17 +2,10 @@
 
 #include <set>
 
+#include "base/hex.h"
+
 namespace sluice::control {
 namespace {
-
-std::string hex(const std::array<uint8_t, 6>& isid) {
-  std::string out;
-  for (const uint8_t byte : isid) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
-}
 
 const char* yes_no(bool yes) { return yes ? "Yes" : "No"; }
 const char* digest(bool on) { return on ? "CRC32C" : "None"; }
@@ -50,7 +43,7 @@ wire::SessionObserved SessionReport::observe(const iscsi::SessionView& view, int
   session.set_target_iqn(p.target_name);
   session.set_host_uid(host_of_(p.target_name, p.initiator_name));
   session.set_initiator(p.initiator_name);
-  session.set_isid(hex(p.isid));
+  session.set_isid(hex_text(p.isid));
   session.set_portal_group_tag(p.tpgt);
   session.set_initiator_address(view.initiator_address);
   session.set_portal_address(view.target_address);

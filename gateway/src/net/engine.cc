@@ -15,12 +15,12 @@
 
 #include "base/boot_clock.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "base/safety_mutation.h"
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/admission.h"
 #include "net/gather.h"
-#include "net/random_bytes.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
 #include "net/watchdog.h"

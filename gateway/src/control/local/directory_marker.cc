@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/record_text.h"
 #include "control/local/files.h"
 #include "control/local/images.h"
@@ -118,12 +119,7 @@ std::string filesystem_id(int directory) {
   } else {
     return {};
   }
-  std::string text;
-  for (const uint8_t byte : uuid) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  return hex_text(uuid);
 }
 
 Result<std::optional<PoolMarker>> read_marker(int directory, const std::string& path) {

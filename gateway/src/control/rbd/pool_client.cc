@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "control_rbd/rbd_marker.h"
@@ -93,7 +94,7 @@ void PoolClient::connect() {
     const std::lock_guard lock(mutex_);
     if (status_.connecting || status_.client) return;
     status_.connecting = true;
-    tried_ = boot_time();
+    tried_ = boot_clock_now();
   }
   const bool posted =
       rbd::Workers::instance().post(group(), [self = shared_from_this()] { self->connect_now(); });
@@ -111,7 +112,7 @@ void PoolClient::connect_now() {
     status_.connecting = false;
     status_.recorded = false;
     if (!pool) {
-      if (status_.problem.empty()) problem_since_ = boot_time();
+      if (status_.problem.empty()) problem_since_ = boot_clock_now();
       status_.problem = pool.error();
     } else {
       status_.problem.clear();
@@ -152,7 +153,7 @@ void PoolClient::on_client_state(const std::string& client, ClientCommits::State
       status_.recorded = true;
       status_.problem.clear();
     } else if (!why.empty()) {
-      if (status_.problem.empty()) problem_since_ = boot_time();
+      if (status_.problem.empty()) problem_since_ = boot_clock_now();
       status_.problem = "its client " + client + " is not recorded by the control plane: " + why;
     }
   }
@@ -212,7 +213,8 @@ void PoolClient::tick() {
   {
     const std::lock_guard lock(mutex_);
     problem = !status_.problem.empty();
-    again = !status_.client && !status_.connecting && boot_time() - tried_ >= limits::kPoolAgain;
+    again =
+        !status_.client && !status_.connecting && boot_clock_now() - tried_ >= limits::kPoolAgain;
     client = status_.client;
     pool = pool_;
   }

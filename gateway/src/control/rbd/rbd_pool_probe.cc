@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "control/volume/strand_executor.h"
 #include "rbd/pool_facts.h"
 #include "rbd/workers.h"
@@ -21,7 +22,7 @@ void RbdPoolProbe::observe(const std::string& uid, std::function<void(wire::Pool
   observed.set_uid(uid);
   observed.set_snapshots_supported(true);
   observed.set_problem(client_->name() + ": Ceph has not answered for " +
-                       std::to_string((boot_time() - since) / kSecond) +
+                       std::to_string((boot_clock_now() - since) / kSecond) +
                        " s; look at `ceph -s`: placement groups may be inactive");
   done(std::move(observed));
 }
@@ -36,7 +37,7 @@ void RbdPoolProbe::probe() {
       again_ = true;
       return;
     }
-    since_ = boot_time();
+    since_ = boot_clock_now();
   }
   const bool posted = rbd::Workers::instance().post(
       client_->group(), [self = shared_from_this()] { self->probe_now(); });

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend/failure.h"
+#include "base/boot_clock.h"
 #include "base/limits.h"
 #include "control_rbd/image_object.h"
 #include "rbd/rbd_backend.h"
@@ -45,9 +46,9 @@ VolumeStorage::Opened RbdStorage::open(const wire::DesiredVolume& volume) {
   if (!pool) {
     // Without a stream nothing is recorded: that is waited for. A cluster that can't be reached
     // from here is another gateway's to serve.
-    if (waits_since_ == 0) waits_since_ = boot_time();
+    if (waits_since_ == 0) waits_since_ = boot_clock_now();
     const Nanos begin = std::max(since, waits_since_);
-    if (!problem.empty() && boot_time() - begin >= limits::kLockGivesUp) {
+    if (!problem.empty() && boot_clock_now() - begin >= limits::kLockGivesUp) {
       return {.problem = problem};
     }
     return {.pending = true};

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "control/volume/strand_executor.h"
 #include "unit/closing.h"
 #include "unit/ownership.h"
@@ -35,7 +36,7 @@ void OwnedUnit::serve(std::unique_ptr<backend::Backend> backend, lun::Reservatio
   const std::lock_guard lock(shared_.role_changes);
   // Under the previous owner a host may have disabled the cache and rely on that (DESIGN R12).
   if (backend->write_cache()) {
-    unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_time());
+    unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_clock_now());
   }
   lun::serve(*unit_, shared_.reactors, std::move(backend), shared_.store, std::move(state), epoch,
              self_);
@@ -82,7 +83,7 @@ Result<void> OwnedUnit::order_cache(bool on) {
   Result<void> set = lun::set_write_cache(*unit_, on);
   if (!set) return set;
   cache_ = on;
-  if (was != on) unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_time());
+  if (was != on) unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_clock_now());
   return {};
 }
 

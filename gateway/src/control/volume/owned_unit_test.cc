@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/boot_clock.h"
 #include "base/buffer.h"
 #include "control/volume/strand_executor.h"
 #include "nexus/exports.h"
@@ -32,7 +33,7 @@ class OwnedUnitTest : public testing::Test {
   }
   // The unit attentions at the first command of a host that used another gateway for `age`.
   std::vector<lun::UnitAttention> pending(Nanos age) {
-    const Nanos now = boot_time();
+    const Nanos now = boot_clock_now();
     lun::NexusId id;
     id.initiator_name = "iqn.2026-11.test:host";
     const auto nexus = lun::Nexus::open(

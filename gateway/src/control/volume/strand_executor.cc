@@ -1,16 +1,11 @@
 #include "control/volume/strand_executor.h"
 
 #include <chrono>
-#include <ctime>
 #include <utility>
 
-namespace sluice::control {
+#include "base/boot_clock.h"
 
-Nanos boot_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
+namespace sluice::control {
 
 StrandExecutor::StrandExecutor(unsigned threads) : workers_(threads) {
   for (size_t i = 0; i < workers_.size(); ++i) {
@@ -23,7 +18,7 @@ void StrandExecutor::post(const std::string& strand, std::function<void()> task,
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    const Nanos now = boot_time();
+    const Nanos now = boot_clock_now();
     queue_.post(strand, std::move(task), now + delay, now);
     woken = wake_locked();
   }
@@ -54,7 +49,7 @@ void StrandExecutor::wait(Worker& self, std::optional<Nanos> until,
                           std::unique_lock<std::mutex>& lock) {
   const auto called = [&] { return self.woken || stopping_; };
   if (until) {
-    self.wake.wait_for(lock, std::chrono::nanoseconds(*until - boot_time()), called);
+    self.wake.wait_for(lock, std::chrono::nanoseconds(*until - boot_clock_now()), called);
   } else {
     self.wake.wait(lock, called);
   }
@@ -64,7 +59,7 @@ void StrandExecutor::wait(Worker& self, std::optional<Nanos> until,
 void StrandExecutor::work(size_t self) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    StrandQueue::Next next = queue_.next(self, boot_time());
+    StrandQueue::Next next = queue_.next(self, boot_clock_now());
     if (!next.task) {
       wait(workers_[self], next.until, lock);
       continue;

@@ -44,7 +44,4 @@ class StrandExecutor {
   std::vector<Worker> workers_;
 };
 
-// CLOCK_BOOTTIME in nanoseconds; it also counts while the machine is suspended.
-Nanos boot_time();
-
 }  // namespace sluice::control

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/boot_clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "scsi/identity.h"
 
@@ -37,15 +39,6 @@ bool parse_uid(const std::string& text, std::array<uint8_t, 16>* uuid) {
   return true;
 }
 
-std::string hex_of(ByteView bytes) {
-  std::string out;
-  for (const uint8_t byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
@@ -73,7 +66,7 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
   scsi::Identity shown;
   shown.uuid = identity.uuid;
   shown.oui = identity.oui;
-  const std::string ours = hex_of(scsi::naa_of(shown).bytes());
+  const std::string ours = hex_text(scsi::naa_of(shown).bytes());
   if (ours != naa) {
     return Error{"its NAA designator is " + naa + ", but this gateway's release would show hosts " +
                  ours + "; run releases that belong together"};
@@ -250,13 +243,13 @@ bool Volumes::release_all(Nanos limit) {
   for (const std::string& uid : uids) {
     if (const auto volume = find(uid)) volume->remove([this, uid] { retain_entry(uid); });
   }
-  const Nanos end = boot_time() + limit;
+  const Nanos end = boot_clock_now() + limit;
   for (;;) {
     {
       const std::lock_guard lock(mutex_);
       if (entries_.empty()) return true;
     }
-    if (boot_time() >= end) {
+    if (boot_clock_now() >= end) {
       const std::lock_guard lock(mutex_);
       for (const auto& [uid, entry] : entries_) {
         log::warning("a volume has not let go in time", {{"volume", uid}});
@@ -281,7 +274,7 @@ void Volumes::run_step(const std::string& uid, uint64_t step) {
     if (at == entries_.end() || (step != kNow && step != at->second.step)) return;
     volume = at->second.volume;
   }
-  const Nanos delay = volume->step(boot_time());
+  const Nanos delay = volume->step(boot_clock_now());
   uint64_t next = 0;
   {
     const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/hex.h"
 #include "base/limits.h"
 
 namespace sluice::iscsi {
@@ -19,13 +20,6 @@ bool is_key(std::string_view key) {
     return is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '+' || c == '@' ||
            c == '_' || c == '#';
   });
-}
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 int base64_digit(char c) {
@@ -47,7 +41,7 @@ std::optional<std::vector<uint8_t>> parse_hex_binary(std::string_view digits, si
   // An odd number of digits lacks the leading zero.
   size_t nibble = digits.size() % 2;
   for (char c : digits) {
-    int digit = hex_digit(c);
+    int digit = hex_value(c);
     if (digit < 0) return std::nullopt;
     bytes[nibble / 2] = static_cast<uint8_t>(bytes[nibble / 2] << 4 | digit);
     ++nibble;
@@ -122,7 +116,7 @@ std::optional<uint64_t> parse_number(std::string_view value) {
   uint64_t number = 0;
   if (has_prefix(value, 'x')) {
     for (char c : value.substr(2)) {
-      int digit = hex_digit(c);
+      int digit = hex_value(c);
       if (digit < 0 || number >> 60 != 0) return std::nullopt;
       number = number << 4 | static_cast<uint64_t>(digit);
     }
@@ -154,16 +148,7 @@ std::optional<std::vector<uint8_t>> parse_binary(std::string_view value, size_t 
   return std::nullopt;
 }
 
-std::string binary_text(ByteView bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "0x";
-  text.reserve(2 + 2 * bytes.size());
-  for (uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
+std::string binary_text(ByteView bytes) { return "0x" + hex_text(bytes); }
 
 std::vector<std::string_view> split_list(std::string_view value) {
   std::vector<std::string_view> items;

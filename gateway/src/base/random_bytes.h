@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace sluice::net {
+namespace sluice {
 
 // Fills `n` bytes. Without random bytes there is no authentication, so the process ends.
 inline void random_bytes(uint8_t* out, size_t n) {
@@ -21,4 +21,4 @@ inline void random_bytes(uint8_t* out, size_t n) {
   }
 }
 
-}  // namespace sluice::net
+}  // namespace sluice
