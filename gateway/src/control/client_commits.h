@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/boot_clock.h"
 #include "control/volume/strand_executor.h"
 #include "control/wire.h"
 
@@ -29,7 +30,7 @@ class ClientCommits {
 
   // `request`: Stream::request. `now`: a clock that never steps back.
   explicit ClientCommits(std::function<bool(wire::ConnectRequest)> request,
-                         std::function<Nanos()> now = boot_time)
+                         std::function<Nanos()> now = boot_clock_now)
       : request_(std::move(request)), now_(std::move(now)) {}
 
   // Requests that `client` is recorded for the pool. `on_state` runs for every answer, on any

@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 
+#include "base/boot_clock.h"
 #include "control/volume/strand_executor.h"
 #include "control/volume/volume_services.h"
 #include "control/wire.h"
@@ -36,7 +37,7 @@ class StreamReservations final : public lun::ReservationStore {
     std::function<bool(wire::ConnectRequest)> request;  // Stream::request
     std::function<void(const std::string& volume)> fenced;
     StrandExecutor& executor;
-    std::function<Nanos()> now = boot_time;
+    std::function<Nanos()> now = boot_clock_now;
   };
   explicit StreamReservations(Setup setup) : setup_(std::move(setup)) {}
 
