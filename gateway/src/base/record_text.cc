@@ -64,9 +64,10 @@ uint64_t WordReader::hex_number(unsigned digits) {
 uint64_t WordReader::parse(std::string_view text, int base, size_t least, size_t most,
                            uint64_t max) {
   uint64_t value = 0;
-  const char* const stop = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), stop, value, base);
-  if (error == std::errc() && end == stop && text.size() >= least && text.size() <= most &&
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value, base);
+  if (error == std::errc() && stop == end && text.size() >= least && text.size() <= most &&
       value <= max) {
     return value;
   }

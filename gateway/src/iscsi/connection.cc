@@ -51,25 +51,26 @@ Connection::~Connection() {
   shard_.counters->connections_closed.add();
 }
 
+bool Connection::may_follow(State to) const {
+  switch (to) {
+    case State::kLogin:
+      return false;  // the first
+    case State::kClaiming:
+      return state_ == State::kLogin;
+    case State::kRefusing:
+      return state_ == State::kLogin || state_ == State::kClaiming;
+    case State::kFullFeature:  // from kLogin: a discovery session has no nexus
+      return state_ == State::kLogin || state_ == State::kClaiming;
+    case State::kEnding:
+      return state_ < State::kEnding;
+    case State::kOver:
+      return state_ == State::kEnding;
+  }
+  return false;
+}
+
 void Connection::enter(State to) {
-  const auto may_follow = [&] {
-    switch (to) {
-      case State::kLogin:
-        return false;  // the first
-      case State::kClaiming:
-        return state_ == State::kLogin;
-      case State::kRefusing:
-        return state_ == State::kLogin || state_ == State::kClaiming;
-      case State::kFullFeature:  // from kLogin: a discovery session has no nexus
-        return state_ == State::kLogin || state_ == State::kClaiming;
-      case State::kEnding:
-        return state_ < State::kEnding;
-      case State::kOver:
-        return state_ == State::kEnding;
-    }
-    return false;
-  };
-  assert(may_follow());
+  assert(may_follow(to));
   state_ = to;
 }
 

@@ -84,6 +84,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
     kFlush,    // sends queued output first
   };
 
+  bool may_follow(State to) const;
   void enter(State to);
   bool ending() const { return state_ >= State::kEnding; }
   void on_event(pdu::Framer::Event event);
