@@ -20,18 +20,21 @@ type CopiedState struct {
 	Peers    map[uint32]*pb.DesiredPeer
 }
 
+// sealBytes is the size of the last line of a saved state, "crc32c 01234567" (gateway/src/base/record_text.h).
+const sealBytes = 16
+
 // CopyState reads the saved desired state of a gateway, from 0.
 func (c *Cluster) CopyState(gateway int) (*CopiedState, error) {
 	text, err := os.ReadFile(c.path(GatewayName(gateway)+".state", "desired-state"))
 	if err != nil {
 		return nil, err
 	}
-	lines := bytes.SplitN(text, []byte("\n"), 3) // magic and version, checksum, message
-	if len(lines) != 3 {
-		return nil, errors.New("the saved state has no message")
+	message, found := bytes.CutPrefix(text, []byte("sluice-desired 2\n"))
+	if len(message) < sealBytes || !found {
+		return nil, errors.New("the saved state is not of version 2")
 	}
 	var update pb.StreamUpdate
-	if err := proto.Unmarshal(lines[2], &update); err != nil {
+	if err := proto.Unmarshal(message[:len(message)-sealBytes], &update); err != nil {
 		return nil, err
 	}
 	state := &CopiedState{Peers: map[uint32]*pb.DesiredPeer{}}
