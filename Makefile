@@ -139,6 +139,7 @@ test-hostile: build-gateway ## bad peers: each named attack, while another sessi
 
 test-operations: build-cluster ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
 	@.ci/deps clients plots
+	@.ci/compile release faulty-gateway
 	@.ci/tier operations tests/operations/run
 
 test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, other processes, pools and images under load: histories judged, 3 minutes

@@ -241,8 +241,11 @@ func open(t *testing.T, portals []string, change ...func(*initiator.Config)) *in
 }
 
 func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
+	if _, err := netns.FaultyGateway(program(t)); err != nil {
+		t.Skip(err) // tests/robustness/run builds it
+	}
 	process, portals := gateway(t, func(s *netns.Standalone) {
-		s.LUNs = []string{`backend: memory, size: 1MiB, fault: "delay-every=1;delay-ms=400"`}
+		s.Faults = "=delay-every=1;delay-ms=400"
 	})
 	const wait = 700 * time.Millisecond
 	m := open(t, portals, func(c *initiator.Config) { c.ResetWait = wait })

@@ -64,9 +64,10 @@ class Log:
 
 
 class Gateway:
-    """Started with a configuration (a dict; JSON is YAML, too); returns once it serves."""
+    """Started with a configuration (a dict; JSON is YAML, too); returns once it serves.
+    `faults`: SUFFIX=FAULTS of the backends whose path ends in SUFFIX, by the program faulty-gateway."""
 
-    def __init__(self, scene, configuration, environment=None, level='debug', format='text', before=()):
+    def __init__(self, scene, configuration, environment=None, level='debug', format='text', before=(), faults=None):
         self.scene, self.port, self.metrics_port = scene, next(_ports), next(_ports)
         self.portal, self.admin = f'127.0.0.1:{self.port}', scene.folder / f'{self.port}.socket'
         self.file = scene.folder / f'{self.port}.yaml'
@@ -74,8 +75,12 @@ class Gateway:
         self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.manager.bind(str(scene.folder / f'{self.port}.manager'))
         self.manager.settimeout(0.5)  # then it is asked whether the process is there still
+        program = scene.program
+        if faults:
+            program = pathlib.Path(program).resolve().with_name('faulty-gateway')
+            environment = (environment or {}) | {'SLUICE_BACKEND_FAULTS': faults}
         self.process = subprocess.Popen(
-            [*before, scene.program, '--config', str(self.file), '--log-level', level, '--log-format', format],
+            [*before, program, '--config', str(self.file), '--log-level', level, '--log-format', format],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | {'NOTIFY_SOCKET': self.manager.getsockname()} | (environment or {}))
         scene.callback(self.end)

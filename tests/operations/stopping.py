@@ -56,8 +56,7 @@ def asks_for_logout(scene):
 
 @claim('a write in flight at SIGTERM is answered, and what it wrote is in the file')
 def write_in_flight(scene):
-    slow = {'fault': 'delay-every=1;delay-ms=700'}
-    gateway = Gateway(scene, one_target([volume(scene, 1, **slow)]))
+    gateway = Gateway(scene, one_target([volume(scene, 1)]), faults='1.img=delay-every=1;delay-ms=700')
     session = settled(gateway.session(), 1)
     data = b'in flight'.ljust(4096, b'.')
     command = session.command(write16(8, 8), 1, data=data)

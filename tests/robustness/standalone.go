@@ -35,21 +35,7 @@ var standaloneLUNs = []string{
 
 // The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
 // is still in progress when its retry arrives (R5).
-const slowSecondLUN = "SLUICE_BACKEND_FAULTS=lun1.img=delay-every=90;delay-ms=2600"
-
-// withFaults returns the program beside a gateway that is the same gateway, but injects faults into its backends
-// (gateway/src/faulty_open.cc).
-func withFaults(gateway string) (string, error) {
-	program, err := filepath.EvalSymlinks(gateway)
-	if err != nil {
-		return "", err
-	}
-	program = filepath.Join(filepath.Dir(program), "faulty-gateway")
-	if _, err := os.Stat(program); err != nil {
-		return "", fmt.Errorf("%w (.ci/compile release faulty-gateway)", err)
-	}
-	return program, nil
-}
+const slowSecondLUN = "lun1.img=delay-every=90;delay-ms=2600"
 
 const (
 	gatewayNode     = "gw-1"
@@ -58,16 +44,13 @@ const (
 )
 
 func startStandalone(ctx context.Context, gateway, directory string, note noter) (system, error) {
-	program, err := withFaults(gateway)
-	if err != nil {
-		return nil, err
-	}
 	network, err := netns.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
 	if err != nil {
 		return nil, err
 	}
 	s := &standalone{directory: directory, network: network}
-	setup := netns.Standalone{Program: program, Name: gatewayNode, Node: gatewayNode, Directory: directory, Target: standaloneTarget}
+	setup := netns.Standalone{Program: gateway, Faults: slowSecondLUN, Name: gatewayNode, Node: gatewayNode, Directory: directory,
+		Target: standaloneTarget}
 	for _, fabric := range network.Fabrics {
 		s.addresses = append(s.addresses, fmt.Sprintf("%s:%d", network.Address(gatewayNode, fabric), iscsiPort))
 	}
@@ -76,7 +59,6 @@ func startStandalone(ctx context.Context, gateway, directory string, note noter)
 		setup.LUNs = append(setup.LUNs, fmt.Sprintf(lun, directory))
 	}
 	if s.clock, setup.Environment, err = newClock(directory, gatewayNode); err == nil {
-		setup.Environment = append(setup.Environment, slowSecondLUN)
 		s.gateway, err = setup.Process()
 	}
 	if err == nil {
