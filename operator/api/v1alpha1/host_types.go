@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // HostSpec is the desired state.
-// +kubebuilder:validation:XValidation:rule="has(self.chap) || (has(self.allowUnauthenticated) && self.allowUnauthenticated)",message="without chap every client that uses the initiator name could log in: set chap, or allowUnauthenticated if that is intended"
+// +kubebuilder:validation:XValidation:rule="has(self.chap) || (has(self.allowUnauthenticated) && self.allowUnauthenticated)",message="without chap every client that uses the initiator name could log in: set chap, or set allowUnauthenticated if that is intended"
 // +kubebuilder:validation:XValidation:rule="!has(self.mutualChap) || has(self.chap)",message="mutualChap needs chap, too (RFC 7143 §12.1.3)",fieldPath=".mutualChap"
 type HostSpec struct {
 	// iSCSI initiator names (RFC 7143 §4.2.7) of this machine, 1 to 16, in lower case. A name belongs to one host.
