@@ -1,6 +1,8 @@
 // What a command meets at a gateway that doesn't own the unit (DESIGN R1, R7, R11).
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/limits.h"
 #include "nexus/cluster_fixture.h"
 #include "unit/statistics.h"
@@ -191,9 +193,9 @@ TEST_F(StandingTest, ARemovedLunAnswersItsHeldCommands) {
 }
 
 TEST_F(StandingTest, AChangeOfOwnerOrStandingIsReportedToEveryNexusButTheFirstRoleIsNot) {
-  const std::array nexuses = {open("a"), open("b", 1)};
+  const std::array both = {open("a"), open("b", 1)};
   const auto expect_on_each = [&](uint32_t sense) {
-    for (const auto& nexus : nexuses) EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), sense);
+    for (const auto& nexus : both) EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), sense);
   };
   serve_here(1);
   expect_on_each(0);
@@ -202,7 +204,7 @@ TEST_F(StandingTest, AChangeOfOwnerOrStandingIsReportedToEveryNexusButTheFirstRo
   follow_to(2, 2);
   expect_on_each(0x062a06);
   follow_to(2, 2);
-  for (const auto& nexus : nexuses) {
+  for (const auto& nexus : both) {
     EXPECT_EQ(start(*nexus, read16(0, 8)).completions, 0) << "forwarded: no change to report";
   }
   follow_to(3, 3);
