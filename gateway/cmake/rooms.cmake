@@ -31,7 +31,12 @@ function(sluice_precompile target)
   if(often)
     # In a fixed order, so that an added source does not change the precompiled header.
     list(SORT often)
-    target_precompile_headers(${target} PRIVATE ${often})
+    # ccache finds a precompiled header by its preprocessed text. Two lists of headers can have the same text, if one header includes the
+    # rest, but clang accepts only the precompiled header of the list itself. So the text names its list.
+    string(SHA1 identity "${often}")
+    set(named ${CMAKE_CURRENT_BINARY_DIR}/precompiled/${identity}.h)
+    file(CONFIGURE OUTPUT ${named} CONTENT "#pragma once\nstruct PrecompiledHeaders${identity};\n")
+    target_precompile_headers(${target} PRIVATE ${often} ${named})
     # ccache caches nothing without -fpch-preprocess (GCC), or where the precompiled header contains a time (clang).
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(${target} PRIVATE -fpch-preprocess)

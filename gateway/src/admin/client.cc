@@ -12,7 +12,7 @@ namespace sluice::admin {
 Result<std::string> ask(const std::string& path, const std::string& request,
                         const std::string& argument) {
   constexpr size_t kMaxAnswer = size_t{64} << 20;
-  Result<Descriptor> socket = connect_to(path);
+  Result<FileDescriptor> socket = connect_to(path);
   if (!socket) return Error{socket.error()};
   const uid_t server = peer_user(socket->get());
   // Root asks services that run under users of their own.

@@ -30,8 +30,8 @@ std::string refusal(const std::string& message) {
 
 class SocketServer final : public Server {
  public:
-  SocketServer(std::string path, Handlers handlers, Actions actions, Descriptor listener,
-               Descriptor stop)
+  SocketServer(std::string path, Handlers handlers, Actions actions, FileDescriptor listener,
+               FileDescriptor stop)
       : path_(std::move(path)),
         handlers_(std::move(handlers)),
         actions_(std::move(actions)),
@@ -53,7 +53,7 @@ class SocketServer final : public Server {
  private:
   void run() {
     while (wait_ready(listener_.get(), POLLIN, stop_.get(), Deadline::max())) {
-      const Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const FileDescriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (client.valid()) {
         serve(client.get());
       } else {
@@ -86,8 +86,8 @@ class SocketServer final : public Server {
   const std::string path_;
   const Handlers handlers_;
   const Actions actions_;
-  const Descriptor listener_;
-  const Descriptor stop_;
+  const FileDescriptor listener_;
+  const FileDescriptor stop_;
   ino_t inode_ = 0;
   std::thread thread_;
 };
@@ -114,9 +114,9 @@ std::string answer(const Handlers& handlers, std::string_view line, const Action
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& path, Handlers handlers,
                                               Actions actions) {
-  Result<Descriptor> listener = listen_at(path);
+  Result<FileDescriptor> listener = listen_at(path);
   if (!listener) return Error{listener.error()};
-  Descriptor stop(::eventfd(0, EFD_CLOEXEC));
+  FileDescriptor stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop.valid()) return Error{"admin socket: " + std::string(std::strerror(errno))};
   return std::unique_ptr<Server>(std::make_unique<SocketServer>(
       path, std::move(handlers), std::move(actions), std::move(listener).value(), std::move(stop)));

@@ -85,7 +85,7 @@ TEST_F(AdminSocket, IsAccessibleToItsOwnerOnly) {
 
 TEST_F(AdminSocket, OneConnectionServesALimitedNumberOfRequests) {
   serve();
-  const Result<Descriptor> client = connect_to(path_);
+  const Result<FileDescriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
   for (unsigned i = 0; i < limits::kMaxAdminRequests; ++i) {
     ASSERT_EQ(exchange(client.value().get(), "{\"request\": \"sessions\"}\n"),
@@ -96,7 +96,7 @@ TEST_F(AdminSocket, OneConnectionServesALimitedNumberOfRequests) {
 
 TEST_F(AdminSocket, AnOverlongLineEndsItsConnection) {
   serve();
-  const Result<Descriptor> client = connect_to(path_);
+  const Result<FileDescriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
   EXPECT_EQ(exchange(client.value().get(), std::string(limits::kMaxAdminRequest + 5000, 'x')), "");
   EXPECT_TRUE(ask(path_, "sessions").ok()) << "and the next client is served";
@@ -105,7 +105,7 @@ TEST_F(AdminSocket, AnOverlongLineEndsItsConnection) {
 TEST_F(AdminSocket, ClientsThatDisconnectBeforeTheirAnswerDoNotAffectOthers) {
   serve();
   for (int i = 0; i < 50; ++i) {
-    const Result<Descriptor> client = connect_to(path_);
+    const Result<FileDescriptor> client = connect_to(path_);
     ASSERT_TRUE(client.ok());
     EXPECT_TRUE(write_all(client.value().get(), -1, soon(), "{\"request\": \"big\"}\n"));
   }
@@ -114,7 +114,7 @@ TEST_F(AdminSocket, ClientsThatDisconnectBeforeTheirAnswerDoNotAffectOthers) {
 
 TEST_F(AdminSocket, StopsWithoutWaitingForAConnectedClientAndRemovesItsFile) {
   serve();
-  const Result<Descriptor> client = connect_to(path_);
+  const Result<FileDescriptor> client = connect_to(path_);
   ASSERT_TRUE(client.ok());
   ASSERT_NE(exchange(client.value().get(), "{}\n"), "");
   const auto begin = std::chrono::steady_clock::now();
@@ -127,7 +127,7 @@ TEST_F(AdminSocket, StopsWithoutWaitingForAConnectedClientAndRemovesItsFile) {
 
 TEST_F(AdminSocket, AStaleSocketIsReplacedAndALiveOneIsNot) {
   {
-    const Result<Descriptor> left_behind = listen_at(path_);
+    const Result<FileDescriptor> left_behind = listen_at(path_);
     ASSERT_TRUE(left_behind.ok());
   }
   serve();

@@ -35,8 +35,8 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-Descriptor make_socket(int flags) {
-  return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+FileDescriptor make_socket(int flags) {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 }
 
 // A socket left behind by a gateway that was killed refuses connections.
@@ -46,7 +46,7 @@ Result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(status.st_mode)) {
     return Error{fmt::format("admin socket {}: something else is there; remove it", path)};
   }
-  const Descriptor probe = make_socket(SOCK_NONBLOCK);
+  const FileDescriptor probe = make_socket(SOCK_NONBLOCK);
   if (::connect(probe.get(), generic(address), sizeof address) == 0 || errno == EAGAIN) {
     return Error{
         fmt::format("admin socket {}: another gateway serves it; give this one its own", path)};
@@ -68,10 +68,6 @@ Result<void> make_directory(const std::string& path) {
 }
 
 }  // namespace
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
 
 bool wait_ready(int fd, short events, int stop, Deadline deadline) {
   for (;;) {
@@ -118,13 +114,13 @@ bool write_all(int fd, int stop, Deadline deadline, std::string_view text) {
   return true;
 }
 
-Result<Descriptor> listen_at(const std::string& path) {
+Result<FileDescriptor> listen_at(const std::string& path) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address) return Error{address.error()};
   for (const Result<void>& step : {make_directory(path), remove_stale(path, address.value())}) {
     if (!step) return Error{step.error()};
   }
-  Descriptor listener = make_socket(SOCK_NONBLOCK);
+  FileDescriptor listener = make_socket(SOCK_NONBLOCK);
   if (!listener.valid()) return failed("can't be made", path, errno);
   // Before bind(), which gives the file this mode: it is never open to others, not for a moment.
   if (::fchmod(listener.get(), 0600) != 0 ||
@@ -135,10 +131,10 @@ Result<Descriptor> listen_at(const std::string& path) {
   return listener;
 }
 
-Result<Descriptor> connect_to(const std::string& path) {
+Result<FileDescriptor> connect_to(const std::string& path) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address) return Error{address.error()};
-  Descriptor client = make_socket(0);
+  FileDescriptor client = make_socket(0);
   if (!client.valid()) return failed("can't be reached", path, errno);
   if (::connect(client.get(), generic(address.value()), sizeof address.value()) == 0) return client;
   if (errno == ENOENT || errno == ECONNREFUSED) {

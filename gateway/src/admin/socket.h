@@ -6,28 +6,11 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace sluice::admin {
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 using Deadline = std::chrono::steady_clock::time_point;
 
@@ -42,8 +25,8 @@ bool read_line(int fd, int stop, Deadline deadline, size_t limit, std::string* b
 bool write_all(int fd, int stop, Deadline deadline, std::string_view text);
 
 // A non-blocking socket that listens at `path` with mode 0600; see Server::start.
-Result<Descriptor> listen_at(const std::string& path);
-Result<Descriptor> connect_to(const std::string& path);
+Result<FileDescriptor> listen_at(const std::string& path);
+Result<FileDescriptor> connect_to(const std::string& path);
 // The peer's user; -1: unknown.
 uid_t peer_user(int fd);
 

@@ -239,9 +239,10 @@ void LinkToOwner::log_out() {
   stream_->flush();
 }
 
-// Whether it was lost or left is the origin's to tell its host: the nexus that follows has 29/07
-// pending there. A nexus that ends has aborted its commands. One that goes on, with another process
-// as owner, has not: they are answered, and so is task management, once the owner has had its time.
+// The origin reports the loss of a nexus to its host: its next nexus has 29/07 pending there. A
+// nexus that ends has aborted its commands. A nexus that continues, with another process as owner,
+// has not aborted them. They and the task management functions are answered when the owner can no
+// longer execute them.
 void LinkToOwner::close(bool, std::function<void()> done) {
   const auto alive = shared_from_this();
   state_ = State::kClosing;

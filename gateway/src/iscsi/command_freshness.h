@@ -22,7 +22,7 @@ class CommandFreshness {
                    const PingTokens& tokens)
       : forwarding_(session.forwarding()), liveness_(liveness), tokens_(tokens) {}
 
-  // Command::fresh_until of a new command. `token`: the one that a forwarder has sent with it.
+  // Command::fresh_until of a new command. `token`: the token that a forwarder sent with it.
   Nanos of_command(uint64_t token) const {
     if (forwarding_) return mutation_disables(Guard::kToken) ? 0 : tokens_.fresh_until(token);
     if (!liveness_.answers_pings() || mutation_disables(Guard::kAge)) return 0;

@@ -39,8 +39,8 @@ class TaskExecution {
   void announced_data_ended(Task* task);
   // ABORT TASK with this initiator task tag: it is answered when the task has ended.
   void abort(Task* task, uint32_t function_itt);
-  // Ends the tasks that the nexus does not execute: those that wait for memory, and those that only
-  // wait for data that is discarded. `lun_field`: of which LUN.
+  // Ends the tasks of a LUN that the nexus does not execute: tasks that wait for memory, and tasks
+  // that wait only for data that is discarded.
   void end_unstarted(uint64_t lun_field);
   void end_all_unstarted();
 

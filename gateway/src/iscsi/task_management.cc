@@ -74,7 +74,7 @@ void TaskManagement::abort_unknown(const pdu::Bhs& h) {
   functions_.answer(itt, TaskResponse::kFunctionComplete);
 }
 
-// Of the commands that arrived before their order, it drops those that are older than the function
+// It also drops commands that arrived before a gap in CmdSN, if they are older than the function
 // (RFC 7143 §11.5.1).
 void TaskManagement::abort_lun(const pdu::Bhs& h, TaskFunction function) {
   const uint64_t lun = h.lun();

@@ -24,8 +24,8 @@ class Connections {
   bool empty() const { return all_.empty(); }
   void for_each(const std::function<void(TcpConnection&)>& f);
   void tick();
-  // Closes those that exist now. A host that learns of it may connect again immediately: the new
-  // connection is not affected.
+  // Closes the present connections. A host may connect again immediately; its new connection stays
+  // open.
   void abandon_all();
   void clear() { all_.clear(); }
 

@@ -74,11 +74,11 @@ bool fenced(const Closing& closing) {
 
 // --- the steps; each wait ends on reactor kHere
 
-using Done = std::function<void()>;
+using Done = Until::Done;
 
 // Started commands of every nexus have completed.
-Until<> drained(const ClosingPtr& closing) {
-  return Until<>([closing](Done done) {
+Until drained(const ClosingPtr& closing) {
+  return Until([closing](Done done) {
     auto all = std::make_shared<Countdown>([closing, done = std::move(done)]() mutable {
       closing->reactors->post(kHere, std::move(done));
     });
@@ -104,8 +104,8 @@ struct AllBlocks {
   Done granted;
 };
 
-Until<> held(const ClosingPtr& closing, AllBlocks& blocks) {
-  return Until<>([closing, &blocks](Done done) {
+Until held(const ClosingPtr& closing, AllBlocks& blocks) {
+  return Until([closing, &blocks](Done done) {
     Unit& unit = *closing->unit;
     blocks.granted = std::move(done);
     RangeHold& hold = blocks.hold;
@@ -132,8 +132,8 @@ ReactorContext reactor_of_a_nexus(const Closing& closing) {
 }
 
 // Flush::io has completed.
-Until<> flushed(const ClosingPtr& closing, const ReactorContext& context, Flush& flush) {
-  return Until<>([closing, context, &flush](Done done) {
+Until flushed(const ClosingPtr& closing, const ReactorContext& context, Flush& flush) {
+  return Until([closing, context, &flush](Done done) {
     flush.done = [closing, done = std::move(done)]() mutable {
       closing->reactors->post(kHere, std::move(done));
     };
@@ -165,8 +165,8 @@ std::shared_ptr<backend::Backend> detach(const Closing& closing, AllBlocks& bloc
 }
 
 // Its last reference may go before the close ends.
-Until<> closed(const ClosingPtr& closing, std::shared_ptr<backend::Backend> backend) {
-  return Until<>([closing, backend = std::move(backend)](Done done) {
+Until closed(const ClosingPtr& closing, std::shared_ptr<backend::Backend> backend) {
+  return Until([closing, backend = std::move(backend)](Done done) {
     backend->close([closing, done = std::move(done)]() mutable {
       closing->reactors->post(kHere, std::move(done));
     });

@@ -1,10 +1,9 @@
 #include "commands/copies/tokens.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/random_bytes.h"
 #include "unit/unit.h"
 
 namespace sluice::lun {
@@ -20,10 +19,6 @@ bool same_secret(const std::array<uint8_t, 32>& a, const std::array<uint8_t, 32>
   volatile uint8_t difference = 0;
   for (size_t i = 0; i < a.size(); ++i) difference = difference | (a[i] ^ b[i]);
   return difference == 0;
-}
-
-bool draw(std::array<uint8_t, 32>& secret) {
-  return getrandom(secret.data(), secret.size(), 0) == static_cast<ssize_t>(secret.size());
 }
 
 // E4h identification descriptor CSCD descriptor (SPC-5 §6.4.5.3) of the token's creator.
@@ -54,7 +49,8 @@ bool TokenStore::issue(const std::shared_ptr<RodSource>& source, Nanos now,
                        scsi::RodTokenBytes* token) {
   const std::shared_ptr<Unit> unit = source->unit();
   scsi::RodToken t;
-  if (!unit || !draw(t.secret)) return false;
+  if (!unit) return false;
+  random_bytes(t.secret.data(), t.secret.size());
   t.rod_type = scsi::kRodTypeAccessUponReference;
   t.bytes_represented = source->blocks() * unit->block_size();
   t.unit_uuid = unit->identity().uuid;

@@ -26,7 +26,7 @@ namespace sluice::control {
 
 class PoolClient : public std::enable_shared_from_this<PoolClient> {
  public:
-  // `images`: those that the client has open.
+  // `images`: the images that the client has open.
   PoolClient(wire::DesiredPool desired, const PoolServices& services,
              std::shared_ptr<CallbackGate> callbacks, std::shared_ptr<OpenImages> images);
   ~PoolClient();

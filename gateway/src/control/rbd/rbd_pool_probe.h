@@ -18,8 +18,8 @@ class RbdPoolProbe : public std::enable_shared_from_this<RbdPoolProbe> {
  public:
   explicit RbdPoolProbe(std::shared_ptr<PoolClient> client) : client_(std::move(client)) {}
 
-  // Probes the pool now. `done` runs for this probe and for each one that probe() begins later. If
-  // a probe is already waiting for Ceph, `done` also runs at once, and reports that.
+  // Probes the pool now. `done` runs for this probe and for every later probe(). If a probe already
+  // waits for Ceph, `done` also runs immediately and reports that.
   void observe(const std::string& uid, std::function<void(wire::PoolObserved)> done);
   // Something changed: probes again. Does nothing before the first observe().
   void probe();

@@ -198,7 +198,7 @@ void RbdStorage::begin_close() {
     }
     if (!opening_) opened_.reset();
   }
-  images_->stop_uses(location_);  // those that begin later see that it is leaving
+  images_->stop_uses(location_);  // later uses find that the image is leaving
 }
 
 bool RbdStorage::leaving() const {

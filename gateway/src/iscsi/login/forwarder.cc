@@ -18,7 +18,8 @@ LoginRefusal check_origin(const ForwardingAccess& access, const Origin& origin) 
   const ForwardingAccess::Identity self = access.identity();
   if (self.number == 0 || origin.owner != self.number ||
       origin.owner_incarnation != self.incarnation) {
-    return {LoginStatus::kTargetRemoved, "meant for another gateway, or one that is gone", ""};
+    return {LoginStatus::kTargetRemoved,
+            "meant for another gateway, or for an earlier process of this one", ""};
   }
   if (access.fenced(origin.gateway, origin.incarnation)) {
     return {LoginStatus::kAuthorizationFailure, "the gateway is fenced", ""};

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/limits.h"
 
 namespace sluice::lun {
@@ -21,21 +22,6 @@ Error failed(const std::string& what, const std::string& path) {
   return Error{"cannot " + what + ' ' + path + ": " + std::strerror(errno)};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 class DirectoryFiles : public RecordFiles {
  public:
   DirectoryFiles(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
@@ -43,9 +29,9 @@ class DirectoryFiles : public RecordFiles {
   std::string path(const std::string& name) const override { return directory_ + '/' + name; }
 
   Result<void> write_synced(const std::string& name, std::string_view text) override {
-    const Descriptor file(
+    const FileDescriptor file(
         ::openat(fd_.get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!file) return failed("create", path(name));
+    if (!file.valid()) return failed("create", path(name));
     for (size_t at = 0; at < text.size();) {
       const ssize_t n = ::write(file.get(), text.data() + at, text.size() - at);
       if (n < 0 && errno == EINTR) continue;
@@ -66,10 +52,10 @@ class DirectoryFiles : public RecordFiles {
     return {};
   }
   Result<std::string> read(const std::string& name, bool* exists) override {
-    const Descriptor file(::openat(fd_.get(), name.c_str(), O_RDONLY | O_CLOEXEC));
-    *exists = static_cast<bool>(file);
-    if (!file && errno == ENOENT) return std::string();
-    if (!file) return failed("open", path(name));
+    const FileDescriptor file(::openat(fd_.get(), name.c_str(), O_RDONLY | O_CLOEXEC));
+    *exists = file.valid();
+    if (!file.valid() && errno == ENOENT) return std::string();
+    if (!file.valid()) return failed("open", path(name));
     std::string text;
     char block[16384];
     for (;;) {
@@ -87,7 +73,7 @@ class DirectoryFiles : public RecordFiles {
 
  private:
   const std::string directory_;
-  const Descriptor fd_;
+  const FileDescriptor fd_;
 };
 
 // The UUID becomes a file name.
