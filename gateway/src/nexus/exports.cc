@@ -66,9 +66,11 @@ HostAccess Exports::discovery_access() const {
   return discovery_;
 }
 
-void Exports::set_discovery_access(HostAccess access) {
+bool Exports::set_discovery_access(HostAccess access) {
   std::lock_guard lock(mutex_);
+  if (access == discovery_) return false;
   discovery_ = std::move(access);
+  return true;
 }
 
 }  // namespace sluice::lun

@@ -53,7 +53,8 @@ class Exports {
   void set_discovery_policy(DiscoveryPolicy policy);
   // CHAP for discovery sessions under DiscoveryPolicy::kOneCredential; empty: none required.
   HostAccess discovery_access() const;
-  void set_discovery_access(HostAccess access);
+  // False: it is in force already.
+  bool set_discovery_access(HostAccess access);
 
  private:
   mutable std::mutex mutex_;

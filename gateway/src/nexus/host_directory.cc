@@ -19,21 +19,28 @@ HostDirectory::~HostDirectory() {
   if (anybody_) forget(&*anybody_);
 }
 
+// A host is added once for each of its targets, so the entry of a known host is not copied.
 void HostDirectory::add(const HostAccess& host) {
   const bool chap = host.chap.configured();
   asks_chap_ = asks_chap_ || chap;
-  HostAccess entry = host;
-  entry.chap_users.clear();
-  entry.initiators.clear();  // the directory needs no copy of the names in each entry
-  if (host.initiators.empty()) {
-    if (!anybody_ || (chap && !anybody_->chap.configured())) anybody_ = std::move(entry);
-    return;
-  }
+  std::optional<HostAccess> entry;
+  const auto replaces = [&](const HostAccess* known) {
+    if (known != nullptr && (known->chap.configured() || !chap)) return false;
+    if (!entry) {
+      entry = host;
+      entry->chap_users.clear();
+      entry->initiators.clear();  // the directory needs no copy of the names in each entry
+    }
+    return true;
+  };
+  if (host.initiators.empty() && replaces(anybody_ ? &*anybody_ : nullptr)) anybody_ = *entry;
   for (size_t i = 0; i < host.initiators.size(); ++i) {
-    if (i < host.chap_users.size()) entry.chap.user = host.chap_users[i];
-    const auto [at, added] = by_name_.try_emplace(host.initiators[i], entry);
-    if (!added && chap && !at->second.chap.configured()) at->second = entry;
+    const auto known = by_name_.find(host.initiators[i]);
+    if (!replaces(known == by_name_.end() ? nullptr : &known->second)) continue;
+    if (i < host.chap_users.size()) entry->chap.user = host.chap_users[i];
+    by_name_.insert_or_assign(host.initiators[i], *entry);
   }
+  if (entry) forget(&*entry);
 }
 
 const HostAccess* HostDirectory::find(std::string_view initiator) const {

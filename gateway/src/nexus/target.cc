@@ -53,9 +53,16 @@ std::vector<HostAccess> Target::hosts() const {
   return hosts_;
 }
 
-void Target::set_hosts(std::vector<HostAccess> hosts) {
+void Target::visit_hosts(const std::function<void(const HostAccess&)>& visit) const {
   std::lock_guard lock(mutex_);
+  for (const HostAccess& host : hosts_) visit(host);
+}
+
+bool Target::set_hosts(std::vector<HostAccess> hosts) {
+  std::lock_guard lock(mutex_);
+  if (hosts == hosts_) return false;
   hosts_ = std::move(hosts);
+  return true;
 }
 
 // An entry that names the initiator takes precedence over one for any initiator, in any order.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,7 @@ struct ChapCredential {
   std::string secret;
   // The secret alone decides: a credential without its name must not mean "no authentication".
   bool configured() const { return !secret.empty(); }
+  bool operator==(const ChapCredential&) const = default;
 };
 
 // The hosts that may log in to a target, and their authentication.
@@ -56,6 +58,7 @@ struct HostAccess {
   bool redirect = false;
   // of each of its initiators with one target on this gateway; 0: unlimited
   unsigned max_sessions = 0;
+  bool operator==(const HostAccess&) const = default;
 };
 
 // The part of a Nexus that its target uses.
@@ -88,7 +91,10 @@ class Target final : public ExportingTarget, public std::enable_shared_from_this
   // The unit that a designation descriptor names (SPC-5 §7.7.6); nullptr: none.
   std::shared_ptr<Unit> unit_by_designator(ByteView designator) const;
   std::vector<HostAccess> hosts() const;
-  void set_hosts(std::vector<HostAccess> hosts);  // affects future logins only
+  // The same without copies of secrets. `visit` must not use the target.
+  void visit_hosts(const std::function<void(const HostAccess&)>& visit) const;
+  // Affects future logins only. False: this access list is in force already.
+  bool set_hosts(std::vector<HostAccess> hosts);
   // The entry that admits `initiator`, with the name for its authentication. False: no entry does.
   bool access_for(std::string_view initiator, HostAccess* out) const;
 
