@@ -26,6 +26,8 @@
 #include "config/complete.h"
 #include "config/flags.h"
 #include "config/summary.h"
+#include "config/volumes.h"
+#include "desired/exporter.h"
 #include "exit_codes.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
@@ -193,18 +195,19 @@ class Gateway {
     return {};
   }
 
-  config::Environment environment() {
-    return {.exports = exports_,
-            .reactors = engine_->reactors(),
-            .store = store_,
-            .leaving = &leaving_,
-            .review = [this](const std::string& target) { engine_->review_access(target); }};
-  }
-
   Result<void> show_exports() {
+    volumes_ = std::make_unique<config::Volumes>(
+        config::Volumes::Setup{.reactors = engine_->reactors().count(), .store = store_});
+    exporter_ = std::make_unique<desired::Exporter>(desired::Exporter::Setup{
+        .exports = exports_,
+        .reactors = engine_->reactors(),
+        .units = *volumes_,
+        .review = [this](const std::string& target) { engine_->review_access(target); }});
     const Result<config::Changes> changes = config::from_scratch(config_);
     if (!changes) return Error{changes.error()};
-    return config::apply(changes.value(), environment());
+    const Result<desired::Outcome> done = config::apply(changes.value(), *volumes_, *exporter_);
+    if (!done) return Error{done.error()};
+    return {};
   }
 
   // DESIGN R11: only now, when every LUN is there.
@@ -218,15 +221,13 @@ class Gateway {
     const Result<void> open = engine_->listen(portals);
     if (!open) return Error{open.error()};
     const std::vector<std::string> bound = engine_->addresses();
-    std::vector<lun::PortalInfo> infos;
-    infos.reserve(config_.portals.size());
+    std::vector<desired::Portal> shown;
+    shown.reserve(config_.portals.size());
     for (size_t i = 0; i < config_.portals.size(); ++i) {
       const config::PortalConfig& portal = config_.portals[i];
-      infos.push_back({.address = portal.advertise.empty() ? bound.at(i) : portal.advertise,
-                       .tpgt = portal.tpgt,
-                       .relative_port = portal.tpgt});
+      shown.push_back({.bound = bound.at(i), .advertised = portal.advertise, .tpgt = portal.tpgt});
     }
-    exports_.set_portals(std::move(infos));
+    exporter_->show_portals(shown);
     return {};
   }
 
@@ -313,13 +314,15 @@ class Gateway {
     if (!next) return Error{next.error()};
     const Result<config::Changes> changes = config::diff(config_, next.value());
     if (!changes) return Error{changes.error()};
+    desired::Outcome outcome;
     if (!clustered()) {
-      Result<void> done = config::apply(changes.value(), environment());
-      if (!done) return done;
+      Result<desired::Outcome> done = config::apply(changes.value(), *volumes_, *exporter_);
+      if (!done) return Error{done.error()};
+      outcome = std::move(done).value();
     }
     config_ = changes.value().in_force;
     log::set_level(config_.log.level);
-    for (const std::string& line : config::describe(changes.value())) {
+    for (const std::string& line : config::describe(changes.value(), outcome)) {
       log::info("configuration changed", {{"change", line}});
     }
     for (const std::string& key : changes.value().need_restart) {
@@ -348,7 +351,9 @@ class Gateway {
   StateLock state_lock_;
   std::shared_ptr<lun::ReservationStore> store_;
   lun::Exports exports_;
-  std::vector<std::weak_ptr<lun::Unit>> leaving_;
+  // Both null in a cluster.
+  std::unique_ptr<config::Volumes> volumes_;
+  std::unique_ptr<desired::Exporter> exporter_;
   std::unique_ptr<net::Engine> engine_;
   std::mutex client_mutex_;  // of making client_, for the admin socket's thread
   std::unique_ptr<control::Client> client_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config/parse_fixture.h"
+#include "config/reload_fixture.h"
 #include "nexus/host_directory.h"
 #include "unit/reservations/reservations.h"
 #include "unit/unit.h"
@@ -16,13 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-class NoReactors final : public Reactors {
- public:
-  unsigned count() const override { return 2; }
-  unsigned current() const override { return 2; }
-  void post(unsigned, std::function<void()>) override {}
-};
 
 // What a directory of reservation records would hold.
 class KeptReservations final : public lun::ReservationStore {
@@ -84,12 +78,26 @@ class Reload : public testing::Test {
     const Result<Changes> changes =
         started_ ? diff(config_, next.value()) : from_scratch(next.value());
     if (!changes) return Error{changes.error()};
-    Result<void> done = apply(changes.value(), environment_);
-    if (done) {
-      config_ = changes.value().in_force;
-      started_ = true;
-    }
-    return done;
+    if (!started_) start();
+    const Result<desired::Outcome> done = apply(changes.value(), *volumes_, *exporter_);
+    if (!done) return Error{done.error()};
+    config_ = changes.value().in_force;
+    started_ = true;
+    return {};
+  }
+
+  // At the first load, with what the test has set.
+  void start() {
+    volumes_ = std::make_unique<Volumes>(Volumes::Setup{
+        .reactors = reactors_.count(), .store = store_, .open = [this](const backend::Spec& spec) {
+          ++opened_;
+          return open_(spec);
+        }});
+    exporter_ = std::make_unique<desired::Exporter>(
+        desired::Exporter::Setup{.exports = exports_,
+                                 .reactors = reactors_,
+                                 .units = *volumes_,
+                                 .review = [this](const std::string& iqn) { review_(iqn); }});
   }
 
   std::shared_ptr<lun::Unit> unit(uint64_t id) const {
@@ -105,15 +113,14 @@ class Reload : public testing::Test {
   lun::Exports exports_;
   int opened_ = 0;
   std::vector<std::string> reviewed_;
-  Environment environment_{.exports = exports_,
-                           .reactors = reactors_,
-                           .store = nullptr,
-                           .open =
-                               [this](const backend::Spec& spec) {
-                                 ++opened_;
-                                 return backend::open(spec);
-                               },
-                           .review = [this](const std::string& iqn) { reviewed_.push_back(iqn); }};
+  std::shared_ptr<lun::ReservationStore> store_;
+  std::function<Result<std::unique_ptr<backend::Backend>>(const backend::Spec&)> open_ =
+      backend::open;
+  std::function<void(const std::string&)> review_ = [this](const std::string& iqn) {
+    reviewed_.push_back(iqn);
+  };
+  std::unique_ptr<Volumes> volumes_;
+  std::unique_ptr<desired::Exporter> exporter_;
   Config config_;
   bool started_ = false;
 };
@@ -190,7 +197,7 @@ TEST_F(Reload, ALunGrowsWithoutReplacingItsUnit) {
 }
 
 TEST_F(Reload, AMissingDeviceDoesNotPreventChangesOfOtherLuns) {
-  environment_.open = [](const backend::Spec& spec) -> Result<std::unique_ptr<backend::Backend>> {
+  open_ = [](const backend::Spec& spec) -> Result<std::unique_ptr<backend::Backend>> {
     if (spec.kind != "block") return backend::open(spec);
     return std::unique_ptr<backend::Backend>(std::make_unique<Unplugged>());
   };
@@ -229,7 +236,7 @@ TEST_F(Reload, ABackendThatFailsToOpenLeavesAllExportsUnchanged) {
 }
 
 TEST_F(Reload, StoredReservationsAreInForceOnceTheLunIsExported) {
-  environment_.store = std::make_shared<KeptReservations>();
+  store_ = std::make_shared<KeptReservations>();
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   const std::lock_guard lock(unit(0)->mutex());
   EXPECT_TRUE(unit(0)->reservations().held());
@@ -239,7 +246,7 @@ TEST_F(Reload, StoredReservationsAreInForceOnceTheLunIsExported) {
 TEST_F(Reload, ADamagedReservationRecordPreventsTheExport) {
   auto store = std::make_shared<KeptReservations>();
   store->corrupt = true;
-  environment_.store = store;
+  store_ = store;
   const Result<void> done = load(with_luns(memory(0, kA)));
   ASSERT_FALSE(done.ok());
   EXPECT_THAT(done.error(), HasSubstr("the record is damaged"));
@@ -262,7 +269,7 @@ TEST_F(Reload, HostsChangeForTheNextLogin) {
 
 TEST_F(Reload, SessionsOfARemovedTargetAreReviewedAfterItsRemoval) {
   bool there = true;
-  environment_.review = [&](const std::string& iqn) {
+  review_ = [&](const std::string& iqn) {
     reviewed_.push_back(iqn);
     there = exports_.find(iqn) != nullptr;
   };
@@ -279,7 +286,7 @@ TEST_F(Reload, SessionsAreReviewedOnlyWhenHostsChange) {
   ASSERT_TRUE(load(head + "[{initiators: ['*']}]\n").ok());
   EXPECT_THAT(reviewed_, IsEmpty());
   bool admitted = true;
-  environment_.review = [&](const std::string& iqn) {
+  review_ = [&](const std::string& iqn) {
     reviewed_.push_back(iqn);
     lun::HostAccess access;
     admitted = exports_.find(iqn)->access_for("iqn.2026-11.example:x", &access);

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "backend/size_text.h"
 #include "config/uuid.h"
+#include "desired/state.h"
 
 namespace sluice::config {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 struct Volume {
   const TargetConfig* target;
   const LunConfig* lun;
-  LunRef ref() const { return {target->iqn, lun->id, lun->uuid}; }
+  std::string text() const { return desired::LunName{target->iqn, lun->id}.text(); }
 };
 
 class Differ {
@@ -34,13 +34,6 @@ class Differ {
     for (TargetConfig& target : changes_.in_force.targets) {
       const Result<void> done = one_target(&target);
       if (!done) return Error{done.error()};
-    }
-    for (const TargetConfig& target : now_.targets) {
-      if (find(next_, target.iqn) != nullptr) continue;
-      changes_.targets_removed.push_back(target.iqn);
-      for (const LunConfig& lun : target.luns) {
-        changes_.luns_removed.push_back({target.iqn, lun.id, lun.uuid});
-      }
     }
     return std::move(changes_);
   }
@@ -81,66 +74,38 @@ class Differ {
       changes_.need_restart.emplace_back("iscsi");
       config.offer = now_.offer;
     }
-    changes_.discovery_changed = now_.discovery != config.discovery;
     changes_.log_changed = now_.log != config.log;
   }
 
   Result<void> one_target(TargetConfig* target) {
     const TargetConfig* before = find(now_, target->iqn);
-    if (before == nullptr) {
-      changes_.targets_added.push_back(target->iqn);
-    } else {
-      keep(before->alias, &target->alias, "alias of " + target->iqn);
-      if (before->hosts != target->hosts) changes_.hosts_changed.push_back(target->iqn);
-    }
+    if (before != nullptr) keep(before->alias, &target->alias, "alias of " + target->iqn);
     for (LunConfig& lun : target->luns) {
       const Result<void> done = one_volume(*target, &lun);
       if (!done) return done;
     }
-    compare_maps(before, *target);
     return {};
   }
 
-  void compare_maps(const TargetConfig* before, const TargetConfig& after) {
-    std::map<uint64_t, Uuid> old_map;
-    if (before != nullptr) {
-      for (const LunConfig& lun : before->luns) old_map[lun.id] = lun.uuid;
-    }
-    for (const LunConfig& lun : after.luns) {
-      const LunRef ref{after.iqn, lun.id, lun.uuid};
-      const auto old = old_map.find(lun.id);
-      const bool stays =
-          old != old_map.end() && old->second == lun.uuid && !changes_.opens.contains(lun.uuid);
-      if (!stays) {
-        changes_.luns_added.push_back(ref);
-        if (old != old_map.end()) changes_.luns_removed.push_back({after.iqn, lun.id, old->second});
-      }
-      old_map.erase(lun.id);
-    }
-    for (const auto& [id, uuid] : old_map) changes_.luns_removed.push_back({after.iqn, id, uuid});
-  }
-
   Result<void> one_volume(const TargetConfig& target, LunConfig* lun) {
-    const LunRef ref{target.iqn, lun->id, lun->uuid};
+    const std::string name = desired::LunName{target.iqn, lun->id}.text();
     const auto known = volumes_.find(lun->uuid);
     const bool stays = known != volumes_.end() && known->second.lun->spec.kind == lun->spec.kind &&
                        known->second.lun->spec.path == lun->spec.path;
-    if (stays) return changed_volume(ref, *known->second.lun, lun);
+    if (stays) return changed_volume(name, *known->second.lun, lun);
     // Its backend holds a lock on the path, which must go first (DESIGN R2).
     const auto taken = paths_.find(lun->spec.path);
     if (taken != paths_.end()) {
       return Error{fmt::format(
           "{}: {} is open as {} under UUID {}, and identities don't change; give it that UUID, or "
           "remove the LUN in one reload and add it in the next",
-          ref.text(), lun->spec.path, taken->second.ref().text(),
-          format_uuid(taken->second.lun->uuid))};
+          name, lun->spec.path, taken->second.text(), format_uuid(taken->second.lun->uuid))};
     }
     changes_.opens.insert(lun->uuid);
     return {};
   }
 
-  Result<void> changed_volume(const LunRef& ref, const LunConfig& before, LunConfig* after) {
-    const std::string name = ref.text();
+  Result<void> changed_volume(const std::string& name, const LunConfig& before, LunConfig* after) {
     backend::Spec& spec = after->spec;
     keep(before.spec.block_size, &spec.block_size, name + ": block-size");
     keep(before.spec.direct, &spec.direct, name + ": io");
@@ -154,8 +119,8 @@ class Differ {
                                backend::format_size(before.spec.size),
                                backend::format_size(spec.size))};
     }
-    if (spec.size != 0 && spec.size != before.spec.size) changes_.luns_resized.push_back(ref);
-    if (spec.write_cache != before.spec.write_cache) changes_.caches_changed.push_back(ref);
+    if (spec.size != 0 && spec.size != before.spec.size) changes_.resizes.insert(after->uuid);
+    if (spec.write_cache != before.spec.write_cache) changes_.caches.insert(after->uuid);
     return {};
   }
 
@@ -168,20 +133,11 @@ class Differ {
 
 }  // namespace
 
-std::string LunRef::text() const { return fmt::format("LUN {} of {}", lun, iqn); }
-
-bool Changes::none() const {
-  return targets_added.empty() && targets_removed.empty() && hosts_changed.empty() &&
-         luns_added.empty() && luns_removed.empty() && luns_resized.empty() &&
-         caches_changed.empty() && !discovery_changed && !log_changed;
-}
-
 Result<Changes> diff(const Config& now, const Config& next) { return Differ(now, next).run(); }
 
 Result<Changes> from_scratch(const Config& config) {
   Config nothing = config;
   nothing.targets.clear();
-  nothing.discovery = {};
   return diff(nothing, config);
 }
 

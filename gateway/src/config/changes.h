@@ -1,5 +1,7 @@
-// The difference between two complete configurations, for a reload. It has no side effects. Volumes
-// are matched by UUID, so a volume that moves to another number or target keeps its state.
+// The difference between two complete configurations, as far as it is not a matter of exports: what
+// a reload does to volumes, and what only a restart can change. desired/exporter.h finds out which
+// targets and LUNs differ. No side effects. Volumes are matched by UUID, so a volume that moves to
+// another number or target keeps its state.
 //
 // Values that can't change while sessions live (portals, reactors, a LUN's block size, ...) are
 // listed in `need_restart` and keep their present value in `in_force`; all other changes are
@@ -15,29 +17,13 @@
 
 namespace sluice::config {
 
-struct LunRef {
-  std::string iqn;
-  uint64_t lun = 0;
-  Uuid uuid{};
-  bool operator==(const LunRef&) const = default;
-  std::string text() const;  // "LUN 3 of iqn..."
-};
-
 struct Changes {
-  Config in_force;  // the configuration in effect after the change
-  std::vector<std::string> targets_added;
-  std::vector<std::string> targets_removed;
-  std::vector<std::string> hosts_changed;  // targets whose access list changed
-  std::vector<LunRef> luns_added;          // to the map of a target
-  std::vector<LunRef> luns_removed;
-  std::vector<LunRef> luns_resized;    // the new size is in in_force
-  std::vector<LunRef> caches_changed;  // write cache; the new value is in in_force
-  std::set<Uuid> opens;                // volumes that need a new backend
-  bool discovery_changed = false;
+  Config in_force;         // the configuration in effect after the change
+  std::set<Uuid> opens;    // volumes that need a new backend
+  std::set<Uuid> resizes;  // the new size is in in_force
+  std::set<Uuid> caches;   // the write cache differs; the new value is in in_force
   bool log_changed = false;
   std::vector<std::string> need_restart;  // keys, such as "listen" or "LUN 3 of iqn...: block-size"
-
-  bool none() const;  // ignores need_restart
 };
 
 // Error: the change is impossible (a volume would shrink, or a path would get another identity);

@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "config/changes.h"
 #include "config/keys.h"
 #include "config/parse_fixture.h"
+#include "config/reload_fixture.h"
 #include "config/summary.h"
 #include "config/uuid.h"
 
@@ -201,9 +201,9 @@ TEST(Parse, ExplicitDefaultsEqualOmittedDefaults) {
       const Result<Config> config =
           read_yaml(prefix.empty() ? pair + "\n" : prefix + "{" + pair + "}\n");
       ASSERT_TRUE(config.ok()) << config.error();
-      const Result<Changes> changes = diff(plain, config.value());
-      ASSERT_TRUE(changes.ok());
-      EXPECT_TRUE(changes.value().none() && changes.value().need_restart.empty()) << pair;
+      const Result<Reloaded> done = reload(plain, config.value());
+      ASSERT_TRUE(done.ok());
+      EXPECT_TRUE(done.value().nothing() && done.value().changes.need_restart.empty()) << pair;
       ++checked;
     }
   }
@@ -220,9 +220,9 @@ TEST(Parse, DefaultsOfALunAreAsDocumented) {
   const Result<Config> given = read_yaml(with_luns(head + all + "}\n"));
   const Result<Config> plain = read_yaml(with_luns(head + "}\n"));
   ASSERT_TRUE(given.ok()) << given.error();
-  const Result<Changes> changes = diff(plain.value(), given.value());
-  ASSERT_TRUE(changes.ok());
-  EXPECT_TRUE(changes.value().none() && changes.value().need_restart.empty());
+  const Result<Reloaded> done = reload(plain.value(), given.value());
+  ASSERT_TRUE(done.ok());
+  EXPECT_TRUE(done.value().nothing() && done.value().changes.need_restart.empty());
 }
 
 TEST(Parse, AnRbdSectionDefinesTheImageAndItsCephAccess) {

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "config/changes.h"
 #include "config/flags.h"
 #include "config/parse_fixture.h"
 #include "config/protected_file.h"
+#include "config/reload_fixture.h"
 #include "config/summary.h"
 
 namespace sluice::config {
@@ -128,7 +128,7 @@ TEST_F(Secrets, DoNotAppearInSummariesChangesOrErrors) {
   const Config config = read_yaml(yaml).value();
   std::string all = summary(config);
   EXPECT_THAT(all, HasSubstr("chap user a (secret: inline)"));
-  for (const std::string& line : describe(diff(read_yaml("").value(), config).value())) all += line;
+  for (const std::string& line : reload(read_yaml("").value(), config).value().lines()) all += line;
   all += read_yaml(yaml + "    reed-only: on\n").error();
   all += read_yaml(yaml, "fault").error();
   all += read_yaml(host("chap: {user: a, secret: [" + std::string(kSecret) + "]}")).error();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <iterator>
+#include <set>
 
 #include "backend/size_text.h"
 #include "config/uuid.h"
@@ -75,22 +76,31 @@ std::string summary(const Config& config) {
   return out;
 }
 
-std::vector<std::string> describe(const Changes& changes) {
+std::vector<std::string> describe(const Changes& changes, const desired::Outcome& outcome) {
   std::vector<std::string> lines;
   const auto names = [&](const std::vector<std::string>& list, std::string_view what) {
     for (const std::string& name : list) lines.push_back(fmt::format("{} {}", name, what));
   };
-  const auto luns = [&](const std::vector<LunRef>& list, std::string_view what) {
-    for (const LunRef& ref : list) lines.push_back(fmt::format("{} {}", ref.text(), what));
+  const auto luns = [&](const std::vector<desired::LunName>& list, std::string_view what) {
+    for (const desired::LunName& name : list) {
+      lines.push_back(fmt::format("{} {}", name.text(), what));
+    }
   };
-  names(changes.targets_added, "added");
-  names(changes.targets_removed, "removed");
-  names(changes.hosts_changed, "hosts changed");
-  luns(changes.luns_removed, "removed");
-  luns(changes.luns_added, "added");
-  luns(changes.luns_resized, "resized");
-  luns(changes.caches_changed, "write cache changed");
-  if (changes.discovery_changed) lines.emplace_back("discovery authentication changed");
+  const auto volumes = [&](const std::set<Uuid>& uuids, std::string_view what) {
+    for (const TargetConfig& target : changes.in_force.targets) {
+      for (const LunConfig& lun : target.luns) {
+        if (uuids.contains(lun.uuid)) luns({{target.iqn, lun.id}}, what);
+      }
+    }
+  };
+  names(outcome.added, "added");
+  names(outcome.removed, "removed");
+  names(outcome.access_changed, "hosts changed");
+  luns(outcome.luns_removed, "removed");
+  luns(outcome.luns_added, "added");
+  volumes(changes.resizes, "resized");
+  volumes(changes.caches, "write cache changed");
+  if (outcome.discovery_changed) lines.emplace_back("discovery authentication changed");
   if (changes.log_changed) lines.emplace_back("log level changed");
   return lines;
 }
