@@ -1,33 +1,43 @@
 #include "control/applier.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/log.h"
+#include "control/desired_target.h"
 
 namespace sluice::control {
+namespace {
+
+bool is_of_target(const Action& action) { return action.key.kind == wire::OBJECT_KIND_TARGET; }
+bool is_of_peer(const Action& action) { return action.key.kind == wire::OBJECT_KIND_PEER; }
+
+}  // namespace
+
+Applier::Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
+    : around_(std::move(surroundings)),
+      volumes_(volumes),
+      units_(volumes, numbers),
+      exporter_({.exports = around_.exports,
+                 .reactors = around_.reactors,
+                 .units = units_,
+                 .review = around_.review}) {
+  exporter_.apply({.discovery = desired::Discovery{.policy = lun::DiscoveryPolicy::kHosts}});
+}
 
 std::map<Key, std::string> Applier::apply(Snapshot next) {
-  std::vector<Action> actions = diff(*now_.objects, *next.objects);
-  std::set<Key> in_it;
-  for (const Action& action : actions) in_it.insert(action.key);
-  const auto changes = [&](wire::ObjectKind kind) {
-    return std::any_of(actions.begin(), actions.end(),
-                       [kind](const Action& action) { return action.key.kind == kind; });
-  };
+  // A refused object may have lacked one that this update brings.
+  std::set<Key> retried;
+  for (const auto& [key, reason] : refused_) retried.insert(key);
+  const std::vector<Action> actions = diff(*now_.objects, *next.objects, retried);
   std::swap(now_, next);
-  if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET))
-    targets_.show_hosts(now_);
-  for (const Action& action : actions) run(action);
-  if (changes(wire::OBJECT_KIND_PEER) && around_.peers) update_peers();
-  // A refused object may have lacked one that this update brought.
-  std::vector<Key> again;
-  for (const auto& [key, reason] : refused_) {
-    if (!in_it.contains(key)) again.push_back(key);
-  }
-  for (const Key& key : again) {
-    const ObjectPtr* object = now_.objects->find(key);
-    if (object != nullptr) run({Action::What::kAgain, key, *object});
-  }
+  const auto first = std::ranges::find_if(actions, is_of_target);
+  const auto last = std::find_if_not(first, actions.end(), is_of_target);
+  std::for_each(actions.begin(), first, [this](const Action& action) { run(action); });
+  if (first != last) export_targets({first, last});
+  std::for_each(last, actions.end(), [this](const Action& action) { run(action); });
+  if (around_.peers && std::ranges::any_of(actions, is_of_peer)) update_peers();
   return refused_;
 }
 
@@ -39,15 +49,42 @@ void Applier::run(const Action& action) {
     refused_.erase(action.key);
     return;
   }
-  const Result<void> done = put(action);
+  note(action.key, put(action));
+}
+
+void Applier::note(const Key& key, const Result<void>& done) {
   if (done) {
-    refused_.erase(action.key);
+    refused_.erase(key);
     return;
   }
-  std::string& reason = refused_[action.key];
+  std::string& reason = refused_[key];
   if (reason == done.error()) return;
   reason = done.error();
-  log::error("refused", {{"object", text_of(action.key)}, {"reason", reason}});
+  log::error("refused", {{"object", text_of(key)}, {"reason", reason}});
+}
+
+void Applier::export_targets(std::span<const Action> actions) {
+  desired::Update update;
+  std::vector<Key> put;
+  for (const Action& action : actions) {
+    if (action.what == Action::What::kRemove) {
+      update.removed.push_back(action.key.id);
+      refused_.erase(action.key);
+      continue;
+    }
+    Result<desired::Target> target = desired_target(action.object->target(), now_);
+    if (target) {
+      update.put.push_back(std::move(target).value());
+      put.push_back(action.key);
+    } else {
+      note(action.key, Error{target.error()});
+    }
+  }
+  const desired::Outcome outcome = exporter_.apply(std::move(update));
+  for (const Key& key : put) {
+    const auto refused = outcome.refused.find(key.id);
+    note(key, refused == outcome.refused.end() ? Result<void>() : Error{refused->second});
+  }
 }
 
 Result<void> Applier::put(const Action& action) {
@@ -59,12 +96,10 @@ Result<void> Applier::put(const Action& action) {
       return volumes_.put_pool(object.pool());
     case wire::OBJECT_KIND_VOLUME:
       return volumes_.put(object.volume());
-    case wire::OBJECT_KIND_TARGET:
-      return targets_.put(object.target(), now_);
     case wire::OBJECT_KIND_LISTENER:
       return put_listener(action.key, object.listener());
     default:
-      return {};  // hosts are put with their targets, peers all at once
+      return {};  // targets are put with their hosts in one update, peers all at once
   }
 }
 
@@ -74,8 +109,6 @@ void Applier::remove(const Action& action) {
       return volumes_.pools().remove(action.key.id);
     case wire::OBJECT_KIND_VOLUME:
       return volumes_.remove(action.key.id);
-    case wire::OBJECT_KIND_TARGET:
-      return targets_.remove(action.key.id);
     case wire::OBJECT_KIND_LISTENER: {
       const auto at = listening_.find(action.key);
       if (at == listening_.end()) return;
@@ -131,15 +164,13 @@ Result<void> Applier::put_listener(const Key& key, const wire::DesiredListener& 
 }
 
 void Applier::show_portals() {
-  std::vector<lun::PortalInfo> infos;
+  std::vector<desired::Portal> portals;
   for (const auto& [key, listening] : listening_) {
-    const auto tag = static_cast<uint16_t>(listening.listener.portal_group_tag());
-    const std::string& advertised = listening.listener.advertised();
-    infos.push_back({.address = advertised.empty() ? listening.bound : advertised,
-                     .tpgt = tag,
-                     .relative_port = tag});
+    portals.push_back({.bound = listening.bound,
+                       .advertised = listening.listener.advertised(),
+                       .tpgt = static_cast<uint16_t>(listening.listener.portal_group_tag())});
   }
-  around_.exports.set_portals(std::move(infos));
+  exporter_.show_portals(portals);
 }
 
 }  // namespace sluice::control

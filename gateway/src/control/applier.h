@@ -1,6 +1,6 @@
-// Applies a desired state object by object. An object that can't be applied is refused with a
-// reason; the other objects are applied (DESIGN R15). It is level-triggered: every update also
-// retries the refused objects.
+// Applies a desired state object by object; desired/exporter.h applies the targets. An object that
+// can't be applied is refused with a reason; the other objects are applied (DESIGN R15). It is
+// level-triggered: every update also retries the refused objects.
 //
 // Threads: the control thread only. No function waits for a disk or another process; volumes do
 // that on their own strands (volumes.h).
@@ -8,7 +8,7 @@
 
 #include <functional>
 #include <map>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +16,9 @@
 #include "control/desired.h"
 #include "control/diff.h"
 #include "control/lun_numbers.h"
-#include "control/target_applier.h"
+#include "control/lun_units.h"
 #include "control/volume/volumes.h"
+#include "desired/exporter.h"
 #include "nexus/exports.h"
 
 namespace sluice::control {
@@ -40,14 +41,8 @@ struct Surroundings {
 
 class Applier {
  public:
-  Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
-      : around_(std::move(surroundings)),
-        volumes_(volumes),
-        targets_({.exports = around_.exports,
-                  .reactors = around_.reactors,
-                  .review = around_.review,
-                  .volumes = volumes,
-                  .numbers = numbers}) {}
+  // A discovery session needs the authentication of its host from now on.
+  Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers);
 
   // Applies the difference between the applied state and `next`. Returns all refused objects, each
   // with its reason.
@@ -56,14 +51,14 @@ class Applier {
   std::map<Key, std::string> apply_again();
   const std::map<Key, std::string>& refused() const { return refused_; }
 
-  const TargetApplier& targets() const { return targets_; }
-
  private:
   struct Listening {
     wire::DesiredListener listener;
     std::string bound;
   };
   void run(const Action& action);
+  void export_targets(std::span<const Action> actions);  // in one update
+  void note(const Key& key, const Result<void>& done);
   Result<void> put(const Action& action);
   void remove(const Action& action);
   Result<void> put_settings(const wire::DesiredSettings& settings);
@@ -73,7 +68,8 @@ class Applier {
 
   const Surroundings around_;
   Volumes& volumes_;
-  TargetApplier targets_;
+  LunUnits units_;
+  desired::Exporter exporter_;
   Snapshot now_;
   std::map<Key, std::string> refused_;
   std::map<Key, Listening> listening_;

@@ -11,6 +11,7 @@
 #include "control/client_commits.h"
 #include "control/desired_file.h"
 #include "control/desired_saver.h"
+#include "control/host_access.h"
 #include "control/job_runner.h"
 #include "control/lun_numbers.h"
 #include "control/pool_prober.h"
@@ -85,7 +86,7 @@ class ClientImpl final : public Client {
                 }),
         applier_(setup_.around, volumes_, numbers_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
-          return applier_.targets().host_of(iqn, initiator);
+          return host_of(setup_.around.exports, iqn, initiator);
         }) {}
 
   ~ClientImpl() override { ClientImpl::stop(0); }

@@ -128,7 +128,7 @@ class ClientTest : public testing::Test {
                          return Result<std::string>(listener.listen());
                        },
                    .close_portal = [](const std::string&) {},
-                   .review = [](const std::string&) {}},
+                   .review = [this](const std::string& iqn) { reviewed_.add(iqn); }},
         .rbd = nullptr,  // without Ceph
         .nearly_full = nullptr,
         .sessions = [] { return std::vector<iscsi::SessionView>(); },
@@ -159,6 +159,7 @@ class ClientTest : public testing::Test {
   OneReactor reactor_;
   Events received_;
   Events over_;
+  Events reviewed_;  // targets
   Nanos state_from_disk_ = 10 * kSecond;
   Nanos observe_pools_ = limits::kObservePools;
   std::unique_ptr<Client> client_;

@@ -218,6 +218,38 @@ TEST_F(ClientTest, DiscoveryIsLimitedToHostsOfTheDesiredStateWithTheirChapNames)
   EXPECT_EQ(over_.next("over"), "over");
 }
 
+TEST_F(ClientTest, SessionsAreReviewedOnlyIfTheAccessListDiffersOrTheTargetIsRemoved) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    send(stream, objects, 1);
+    std::thread orders([&] {
+      EXPECT_EQ(received_.next("ack 1"), "ack 1");
+      objects[5].mutable_target()->mutable_luns(0)->set_read_only(true);
+      objects[5].set_digest("read-only");
+      send(stream, objects, 2);
+      EXPECT_EQ(received_.next("ack 2"), "ack 2");
+      reviewed_.add("nothing so far");
+      EXPECT_EQ(reviewed_.next(""), "nothing so far");
+      objects[4].mutable_host()->set_initiators(0, "iqn.2026-11.test:other");
+      objects[4].set_digest("another initiator");
+      send(stream, objects, 3);
+      EXPECT_EQ(received_.next("ack 3"), "ack 3");
+      EXPECT_EQ(reviewed_.next(""), kIqn);
+      objects.pop_back();
+      send(stream, objects, 4);
+      EXPECT_EQ(received_.next("ack 4"), "ack 4");
+      EXPECT_EQ(reviewed_.next(""), kIqn);
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
+}
+
 TEST_F(ClientTest, AStateThatFollowsAnotherImmediatelyIsOnDiskAfterStop) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);

@@ -136,6 +136,27 @@ TEST(Diff, ATargetIsAppliedAgainForAddedOrRemovedVolumesNotForChangedOnes) {
             (std::vector<std::string>{"again target t", "remove volume v"}));
 }
 
+// A target that is removed must not show its volumes when another target does.
+TEST(Diff, TargetsAreRemovedBeforeOthersArePut) {
+  const Objects now = objects_of({target_object("t", "v", "h", "1"), volume_object("v", "1"),
+                                  volume_object("w", "1"), host_object("h", "1")});
+  const Objects next = objects_of(
+      {target_object("u", "v", "h", "1"), volume_object("v", "1"), host_object("h", "1")});
+  EXPECT_EQ(steps(diff(now, next)),
+            (std::vector<std::string>{"remove target t", "put target u", "remove volume w"}));
+}
+
+TEST(Diff, ARetriedObjectIsAppliedInItsPlaceAlthoughNothingChanged) {
+  const Objects all = objects_of(
+      {target_object("t", "v", "h", "1"), volume_object("v", "1"), host_object("h", "1")});
+  const Key target{wire::OBJECT_KIND_TARGET, "t"};
+  const Key volume{wire::OBJECT_KIND_VOLUME, "v"};
+  EXPECT_EQ(steps(diff(all, all, {target, volume})),
+            (std::vector<std::string>{"again volume v", "again target t"}));
+  const Objects without = objects_of({volume_object("v", "1"), host_object("h", "1")});
+  EXPECT_EQ(steps(diff(all, without, {target})), (std::vector<std::string>{"remove target t"}));
+}
+
 TEST(DesiredFile, ASavedStateIsLoadedAndItsFileIsReadableByItsOwnerOnly) {
   TestDirectory directory;
   const DesiredFile file(directory.path());

@@ -42,6 +42,14 @@ std::vector<ObjectPtr> only_in(const Objects& one, const Objects& other) {
   return found;
 }
 
+std::set<const wire::DesiredObject*> find_all(const Objects& objects, const std::set<Key>& keys) {
+  std::set<const wire::DesiredObject*> found;
+  for (const Key& key : keys) {
+    if (const ObjectPtr* object = objects.find(key)) found.insert(object->get());
+  }
+  return found;
+}
+
 // Whether applying this object depends on one of `changed`.
 bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) {
   if (changed.empty()) return false;
@@ -64,12 +72,20 @@ bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) 
 
 }  // namespace
 
-std::vector<Action> diff(const Objects& now, const Objects& next) {
+std::vector<Action> diff(const Objects& now, const Objects& next, const std::set<Key>& retried) {
   std::vector<Action> actions;
   std::set<Key> changed;
   const std::vector<ObjectPtr> removed = only_in(now, next);
   for (const ObjectPtr& object : removed) changed.insert(key_of(*object));
+  const auto remove = [&](wire::ObjectKind kind) {
+    for (const ObjectPtr& object : removed) {
+      if (kind_of(*object) != kind) continue;
+      actions.push_back({Action::What::kRemove, key_of(*object), object});
+    }
+  };
+  const std::set<const wire::DesiredObject*> again = find_all(next, retried);
   for (const wire::ObjectKind kind : kOrder) {
+    if (kind == wire::OBJECT_KIND_TARGET) remove(kind);
     auto there = now.first_of(kind);
     for (auto at = next.first_of(kind); at != next.end() && kind_of(**at) == kind; ++at) {
       const bool known = meets(*at, there, now.end());
@@ -79,17 +95,14 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
         // not count, because a failover changes hundreds of volumes of one target.
         if (kind != wire::OBJECT_KIND_VOLUME || !known) changed.insert(key);
         actions.push_back({Action::What::kPut, std::move(key), *at});
-      } else if (refers_to(**at, changed)) {
+      } else if (again.contains(at->get()) || refers_to(**at, changed)) {
         actions.push_back({Action::What::kAgain, key_of(**at), *at});
       }
       if (known) ++there;
     }
   }
   for (auto kind = std::rbegin(kOrder); kind != std::rend(kOrder); ++kind) {
-    for (const ObjectPtr& object : removed) {
-      if (kind_of(*object) != *kind) continue;
-      actions.push_back({Action::What::kRemove, key_of(*object), object});
-    }
+    if (*kind != wire::OBJECT_KIND_TARGET) remove(*kind);
   }
   return actions;
 }

@@ -75,4 +75,13 @@ Result<lun::HostAccess> host_access(const wire::DesiredHost& host,
   return Error{credentials.error()};
 }
 
+std::string host_of(const lun::Exports& exports, const std::string& iqn,
+                    const std::string& initiator) {
+  lun::HostAccess access;
+  const auto target = exports.find(iqn);
+  if (!target || !target->access_for(initiator, &access)) return {};
+  iscsi::wipe(&access);
+  return access.host;
+}
+
 }  // namespace sluice::control

@@ -2,6 +2,8 @@
 // and their CHAP credentials.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "control/wire.h"
 #include "nexus/exports.h"
@@ -14,5 +16,9 @@ namespace sluice::control {
 // CHAP without CHAP (RFC 7143 §12.1.3).
 Result<lun::HostAccess> host_access(const wire::DesiredHost& host,
                                     const wire::DesiredAccess& access);
+
+// uid of the host to which `initiator` belongs at the target `iqn`; empty: unknown. Any thread.
+std::string host_of(const lun::Exports& exports, const std::string& iqn,
+                    const std::string& initiator);
 
 }  // namespace sluice::control
