@@ -296,6 +296,26 @@ TEST_F(Reload, SessionsAreReviewedOnlyWhenHostsChange) {
   EXPECT_FALSE(admitted);
 }
 
+TEST_F(Reload, LostAccessIsReviewedBeforeALunAppearsAtAnyTarget) {
+  const auto target = [](const std::string& name, const std::string& host, int luns) {
+    std::string text = "- iqn: iqn.2026-11.example:" + name + "\n  hosts: [{initiators: ['" + host +
+                       "']}]\n  luns:" + (luns == 0 ? " []" : "") + "\n";
+    if (luns > 0) text += memory(0, kA);
+    return text;
+  };
+  ASSERT_TRUE(load("targets:\n" + target("s", "*", 0) + target("t", "*", 1)).ok());
+  size_t shown = 99;
+  review_ = [&](const std::string& iqn) {
+    EXPECT_EQ(iqn, "iqn.2026-11.example:t");
+    shown = exports_.find("iqn.2026-11.example:s")->luns().size();
+  };
+  const auto before = unit(0);
+  ASSERT_TRUE(
+      load("targets:\n" + target("s", "*", 1) + target("t", "iqn.2026-11.example:y", 0)).ok());
+  EXPECT_EQ(shown, 0u);
+  EXPECT_EQ(exports_.find("iqn.2026-11.example:s")->luns().at(0).unit, before);
+}
+
 TEST_F(Reload, AFailedReloadReviewsNoSessions) {
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
   ASSERT_FALSE(load("targets:\n- iqn: iqn.2026-11.example:u\n  hosts: [{initiators: ['*']}]\n"
