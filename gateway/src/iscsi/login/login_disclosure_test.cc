@@ -117,6 +117,7 @@ TEST_F(Disclosure, DiscoveryWithTheHostsProofIsMutualAndListsOnlyItsTargets) {
 TEST_F(Disclosure, DiscoveryOfAHostWithoutChapNeedsNoProof) {
   EXPECT_EQ(plain_login(kOperationalToFull, kPlainHost, "").substr(0, 4), "0000");
   EXPECT_EQ(listed(kPlainHost).find(kGuarded), std::string::npos);
+  EXPECT_NE(listed(kPlainHost).find(kForbidden), std::string::npos) << "its own";
 }
 
 TEST_F(Disclosure, AnUnknownInitiatorReceivesTheSameAnswersAsAWrongSecret) {
