@@ -31,11 +31,7 @@ TEST_F(ClientTest, AVolumeIsCreatedLockedServedAndReleasedAsOrdered) {
       EXPECT_EQ(received_.next("volume"), "volume SERVING 2 3 ");
       send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
       EXPECT_EQ(received_.next("volume"), "volume RELEASED 2 4 ");
-      write(stream, [] {
-        wire::ConnectResponse goodbye;
-        goodbye.mutable_goodbye();
-        return goodbye;
-      }());
+      send_goodbye(stream);
       over_.add("over");
     });
     listen(stream);
@@ -84,11 +80,7 @@ TEST_F(ClientTest, AVolumeThatIsOrderedAgainDuringItsRemovalGetsANewUnit) {
       } else {
         ADD_FAILURE() << "the target has no LUN";
       }
-      write(stream, [] {
-        wire::ConnectResponse goodbye;
-        goodbye.mutable_goodbye();
-        return goodbye;
-      }());
+      send_goodbye(stream);
       over_.add("over");
     });
     listen(stream);
