@@ -54,7 +54,7 @@ void OwnerResets::add(const std::shared_ptr<Unit>& unit, uint64_t lun,
 
 bool OwnerResets::full() const { return count_ >= limits::kMaxFollowingResets; }
 
-void OwnerResets::look(const Unit& unit) {
+void OwnerResets::on_role_change(const Unit& unit) {
   const auto found = resets_.find(&unit);
   if (found == resets_.end()) return;
   const std::vector<ResetPtr> these = found->second;

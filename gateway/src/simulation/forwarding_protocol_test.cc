@@ -42,7 +42,7 @@ class ForwardingProtocol : public testing::Test {
     Bytes bytes(with.data(), with.data() + pdu::kBhsSize);
     bytes.insert(bytes.end(), data.begin(), data.end());
     bytes.resize(pdu::padded(static_cast<uint32_t>(bytes.size())));
-    pair_.say_as_owner(bytes);
+    pair_.send_as_owner(bytes);
   }
   bool open() const { return static_cast<forward::LinkToOwner&>(*link_).open(); }
   void expect_left(const char* why) {
@@ -177,7 +177,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatViolatesTheProtocolIsDisconnected) {
     const auto r = busy(read16(0, 1), 512);
     const bool long_one = wrong.header.data_length() != 0;
     if (long_one) {
-      pair_.say_as_owner({wrong.header.data(), pdu::kBhsSize});
+      pair_.send_as_owner({wrong.header.data(), pdu::kBhsSize});
     } else {
       say(wrong.header, Bytes(wrong.data, 0x55));
     }
