@@ -156,7 +156,7 @@ inline constexpr uint32_t kMaxTransferBytes = 32u << 20;  // VPD B0 maximum tran
 static_assert(kMinReactorMemory - kMinReactorMemory / kReceiveReserve / 2 -
                       kReceiveBuffers * kReceiveBufferSize >=
                   2 * size_t{kMaxTransferBytes},
-              "R14: the largest write waits for ever beside one peer that reads nothing");
+              "R14: the largest write never runs beside one peer that reads nothing");
 inline constexpr uint32_t kOptimalTransferBytes = 1u << 20;
 inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;

@@ -26,7 +26,7 @@ TEST_F(ForwardedFirstUseTest,
   EXPECT_EQ(told(*again), Told{0x062a05}) << "REGISTRATIONS PREEMPTED";
   again->close(false, [] {});
   reactors.run();
-  EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "it has been told";
+  EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "reported already";
 }
 
 TEST_F(ForwardedFirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsReportedToRegistrants) {

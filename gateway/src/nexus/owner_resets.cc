@@ -87,7 +87,7 @@ void OwnerResets::try_one(const ResetPtr& reset) {
     log::warning("a logical unit reset is refused: no gateway carried it out",
                  {{"unit", reset->unit->uuid_text()},
                   {"initiator", nexus_.id().initiator_name},
-                  {"reason", late ? "nobody owned the volume in time" : "it is unavailable"}});
+                  {"reason", late ? "the volume had no owner in time" : "it is unavailable"}});
     std::exchange(reset->done, nullptr)(false);
     return end(reset);
   }

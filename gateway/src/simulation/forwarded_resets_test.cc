@@ -72,7 +72,7 @@ TEST_F(ForwardedResets, AResetDuringATakeoverIsExecutedByTheNewOwner) {
   pair_.advance(2 * limits::kTick);
   EXPECT_EQ(*result, 1);
   EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x2a);
-  EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x29) << "everybody is told by the owner";
+  EXPECT_EQ(other.execute(kTestUnitReady, 0).asc, 0x29) << "the owner reports it to every nexus";
 }
 
 // The volume may be another's before this owner can be reached again.

@@ -160,7 +160,7 @@ TEST_F(Services, APingIsSentBeforeWaitingData) {
   uint32_t statuses = 0;
   for (const Answer& a : answers) {
     if (a.header.opcode() != Opcode::kDataIn || !(a.header.flags() & pdu::kFlagStatus)) continue;
-    EXPECT_EQ(a.header.u32(24), ping.u32(24) + statuses++) << "StatSN: the ping told the next";
+    EXPECT_EQ(a.header.u32(24), ping.u32(24) + statuses++) << "StatSN: the ping had the next";
   }
   EXPECT_EQ(statuses, 4u);
 }

@@ -230,7 +230,7 @@ bool Volumes::release_all(Nanos limit) {
     if (boot_clock_now() >= end) {
       const std::lock_guard lock(mutex_);
       for (const auto& [uid, entry] : entries_) {
-        log::warning("a volume has not let go in time", {{"volume", uid}});
+        log::warning("a volume was not released in time", {{"volume", uid}});
       }
       return false;
     }
