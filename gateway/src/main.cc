@@ -338,12 +338,12 @@ class Gateway {
     admin_.reset();
     // Volumes go over to other gateways while hosts are still connected (DESIGN R7).
     const bool left = client_ == nullptr || client_->stop(limits::kShutdownBound / 2);
-    const bool looked = health_ == nullptr || health_->stop();
+    const bool health_stopped = health_ == nullptr || health_->stop();
     const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
     metrics_.reset();
     // Units may still ask it; the reactors it answers on are about to go.
     if (drained && store_) store_->stop();
-    return left && looked && drained;
+    return left && health_stopped && drained;
   }
 
   const Flags flags_;

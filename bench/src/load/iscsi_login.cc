@@ -109,7 +109,7 @@ void IscsiLink::login_stage(uint32_t session, uint8_t current, uint8_t next,
     if ((answer.header.flags() & pdu::kFlagTransit) && (answer.header.flags() & 3) == next) return;
     to_send.clear();
   }
-  die("login goes on for ever");
+  die("the login does not end");
 }
 
 // A key without an answer keeps the value offered.

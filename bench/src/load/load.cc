@@ -29,30 +29,30 @@ void Load::wait_for_work() {
   poll(polled_.data(), polled_.size(), options_.wait == Wait::kSleep ? 100 : 0);
 }
 
-void Load::turn() {
-  const bool look_first = options_.wait != Wait::kReceive;
+void Load::poll_once() {
+  const bool poll_first = options_.wait != Wait::kReceive;
   bool worked = false;
-  if (look_first) wait_for_work();
+  if (poll_first) wait_for_work();
   if (options_.wait == Wait::kSleep) {  // what a blocking poll took was idle time
     const uint64_t now = now_ns();
-    idle_ns_ += now - turned_at_;
-    turned_at_ = now;
+    idle_ns_ += now - polled_at_;
+    polled_at_ = now;
   }
   for (size_t i = 0; i < sessions_.size(); ++i) {
-    if (look_first && polled_[i].revents == 0) continue;
+    if (poll_first && polled_[i].revents == 0) continue;
     worked |= sessions_[i]->pump();
   }
   const uint64_t now = now_ns();
   if (worked) {
     worked_at_ = now;
   } else {
-    idle_ns_ += now - turned_at_;
+    idle_ns_ += now - polled_at_;
   }
-  turned_at_ = now;
+  polled_at_ = now;
 }
 
 void Load::run_until(uint64_t end_ns) {
-  while (turned_at_ < end_ns && !any_failed()) turn();
+  while (polled_at_ < end_ns && !any_failed()) poll_once();
 }
 
 bool Load::drain() {
@@ -61,9 +61,9 @@ bool Load::drain() {
     bool idle = true;
     for (const auto& session : sessions_) idle &= session->idle();
     if (idle) return true;
-    if (any_failed() || turned_at_ > begun + kDrainLimit || turned_at_ > worked_at_ + kDrainSilence)
+    if (any_failed() || polled_at_ > begun + kDrainLimit || polled_at_ > worked_at_ + kDrainSilence)
       return false;
-    turn();
+    poll_once();
   }
 }
 
@@ -88,7 +88,7 @@ void Load::fill() {
     bool idle = true;
     for (const auto& session : sessions_) idle &= session->idle();
     if (idle || any_failed()) break;
-    turn();
+    poll_once();
   }
   Tally tally;
   collect(&tally);
@@ -103,7 +103,7 @@ LoadResult Load::run(bool fill_first) {
   for (const auto& session : sessions_) {
     polled_.push_back({.fd = session->fd(), .events = POLLIN, .revents = 0});
   }
-  turned_at_ = now_ns();
+  polled_at_ = now_ns();
   if (fill_first) fill();
 
   Tally outside;  // what happens before and after the window counts for errors only
@@ -114,7 +114,7 @@ LoadResult Load::run(bool fill_first) {
   watch_.start();
   own_.start();
   idle_ns_ = 0;
-  const uint64_t start = turned_at_ = now_ns();
+  const uint64_t start = polled_at_ = now_ns();
   run_until(start + static_cast<uint64_t>(options_.seconds * 1e9));
   const uint64_t end = now_ns();
   const uint64_t idle = idle_ns_;  // draining adds to it

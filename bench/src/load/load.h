@@ -47,7 +47,7 @@ class Load {
 
  private:
   void wait_for_work();
-  void turn();  // one round over all sessions
+  void poll_once();  // one round over all sessions
   void run_until(uint64_t end_ns);
   bool drain();
   void fill();
@@ -60,7 +60,7 @@ class Load {
   CpuWatch own_;
   std::vector<pollfd> polled_;
   uint64_t idle_ns_ = 0;
-  uint64_t turned_at_ = 0;
+  uint64_t polled_at_ = 0;
   uint64_t worked_at_ = 0;  // when something last came or could be sent
   LoadResult result_;
 };

@@ -106,7 +106,7 @@ void Session::count_error(const std::string& why) {
   if (tally_.first_error.empty()) tally_.first_error = why;
 }
 
-void Session::keep_sense(const uint8_t* data, uint32_t size) {
+void Session::store_sense(const uint8_t* data, uint32_t size) {
   for (uint32_t i = 0; i < size && body_done_ + i < sense_.size(); ++i) {
     sense_[body_done_ + i] = data[i];
   }
@@ -167,7 +167,7 @@ void Session::check_digest(const uint8_t* data, uint32_t size) {
 
 uint32_t Session::take_body(const uint8_t* data, uint32_t size) {
   const uint32_t take = std::min(size, body_left_);
-  if (in_.done && !in_.payload) keep_sense(data, take);
+  if (in_.done && !in_.payload) store_sense(data, take);
   if (workload_.verify) {
     if (in_.payload && body_done_ < in_.data) {
       check_payload(data, std::min(take, in_.data - body_done_));

@@ -67,7 +67,7 @@ class Session {
   void check_digest(const uint8_t* data, uint32_t size);
   bool end_message();
   void complete(Slot& slot, uint8_t status);
-  void keep_sense(const uint8_t* data, uint32_t size);
+  void store_sense(const uint8_t* data, uint32_t size);
   bool unit_attention(uint8_t status) const;
   void fail(const std::string& why);
   void count_error(const std::string& why);

@@ -241,7 +241,7 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 				pool.GetMeta().GetName() + " -o yaml` names them in status.missingImages"})
 		case condition.GetType() == "Ready":
 			found = append(found, finding{name, "is not reachable: " + condition.GetMessage(),
-				"look at its storage: " + poolPlace(pool) + ", and at the gateways' logs"})
+				"look at its storage: " + poolLocation(pool) + ", and at the gateways' logs"})
 		}
 	}
 	used := float64(status.GetUsedBytes()) * 100 / float64(max(status.GetCapacityBytes(), 1))
@@ -255,9 +255,9 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 // storageFix is the remedy for a pool's storage.
 func storageFix(pool *pb.StoragePool) string {
 	if pool.GetSpec().GetRbd() != nil {
-		return "restore the Ceph pool " + poolPlace(pool) + ", or correct spec.rbd.monitors"
+		return "restore the Ceph pool " + poolLocation(pool) + ", or correct spec.rbd.monitors"
 	}
-	return "mount the pool's storage at " + poolPlace(pool)
+	return "mount the pool's storage at " + poolLocation(pool)
 }
 
 // reachFindings finds a pool that no gateway can open: for a local pool only gateways of its node can.

@@ -118,7 +118,7 @@ var kinds = []*kind{
 		unmade: unmadePool, more: []func(*kind, *globals) *cobra.Command{adoptPool},
 		columns: []column{
 			of("KIND", poolKind),
-			of("PLACE", poolPlace),
+			of("PLACE", poolLocation),
 			of("USED", func(p *pb.StoragePool) string { return size(p.GetStatus().GetUsedBytes()) }),
 			of("CAPACITY", func(p *pb.StoragePool) string { return size(p.GetStatus().GetCapacityBytes()) }),
 			of("READY", func(p *pb.StoragePool) string {
@@ -230,7 +230,7 @@ func poolKind(p *pb.StoragePool) string {
 	return "local"
 }
 
-func poolPlace(p *pb.StoragePool) string {
+func poolLocation(p *pb.StoragePool) string {
 	if rbd := p.GetSpec().GetRbd(); rbd != nil {
 		return strings.Trim(rbd.GetPool()+"/"+rbd.GetRadosNamespace(), "/")
 	}

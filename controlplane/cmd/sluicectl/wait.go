@@ -183,8 +183,8 @@ func (w *waiting) checkGoals(shown *progress) (bool, error) {
 				return false, status.Errorf(codes.FailedPrecondition, "%s: %s", wanted, why)
 			}
 		}
-		if instead, look := w.instead(i); instead != "" {
-			return false, &replacedError{wanted.String(), instead, look}
+		if instead, command := w.instead(i); instead != "" {
+			return false, &replacedError{wanted.String(), instead, command}
 		}
 	}
 	shown.describe(strings.Join(missing, "; "))

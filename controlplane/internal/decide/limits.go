@@ -20,9 +20,9 @@ const (
 	// TakeoverShare is the longest time for which a volume that hosts use, while it gets its next owner, delays volumes that no
 	// host uses.
 	TakeoverShare = 100 * time.Millisecond
-	// NoStreamTold is the time after which the volumes of an owner without a stream report that. By then the owner is usually
+	// NoStreamReportDelay is the time after which the volumes of an owner without a stream report that. By then the owner is usually
 	// replaced or back. A failover of many volumes must not spend time on writes that are soon outdated.
-	NoStreamTold = 2 * time.Second
+	NoStreamReportDelay = 2 * time.Second
 	// MoveTimeout is the time after which a planned move is cancelled (R7).
 	MoveTimeout = 5 * time.Second
 	// AcquireTimeout is the time that a candidate has to take the lock before another one is asked. It asks the holder, and kills

@@ -28,10 +28,10 @@ func TestAVolumeTellsLateThatItsOwnerHasNoStream(t *testing.T) {
 	conditionAt(start)
 	ends(v, 1, start)
 	if condition, decision := conditionAt(start.Add(time.Second)); condition.Status != model.ConditionFalse || len(decision.Actions) != 0 ||
-		decision.Wait != decide.NoStreamTold-time.Second {
+		decision.Wait != decide.NoStreamReportDelay-time.Second {
 		t.Errorf("a second after the stream ended: %v, %d actions, looked at again after %v", condition, len(decision.Actions), decision.Wait)
 	}
-	if condition, _ := conditionAt(start.Add(decide.NoStreamTold)); condition.Status != model.ConditionTrue || condition.Reason != "NoStream" {
+	if condition, _ := conditionAt(start.Add(decide.NoStreamReportDelay)); condition.Status != model.ConditionTrue || condition.Reason != "NoStream" {
 		t.Errorf("once it has been gone for long: %v", condition)
 	}
 }

@@ -39,7 +39,7 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 		reason, message = reasonNoCandidate, "no gateway that reaches its data and exports its target has a stream"
 	}
 	absent := serves && present == Absent
-	if left := NoStreamTold - now.Sub(v.link(ownership.Owner.Number).lost); absent && left > 0 {
+	if left := NoStreamReportDelay - now.Sub(v.link(ownership.Owner.Number).lost); absent && left > 0 {
 		absent = false
 		decision.wait(left)
 	}

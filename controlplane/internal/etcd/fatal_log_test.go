@@ -36,7 +36,7 @@ func TestAFailureOfEtcdEndsTheProcessAndNamesCauseAndRemedy(t *testing.T) {
 	}
 }
 
-func TestOnlyFatalErrorsOfEtcdAreLogged(t *testing.T) {
+func TestAnErrorOfEtcdThatIsNotFatalIsNotLogged(t *testing.T) {
 	var out bytes.Buffer
 	FatalLog("/srv/data", slog.New(slog.NewTextHandler(&out, nil))).Error("it goes on")
 	if out.Len() > 0 {

@@ -150,7 +150,7 @@ func TestAMoveRequestIsCarriedOutAndADrainEmptiesAGateway(t *testing.T) {
 	eventually(h, h.Volumes, "orders", ownedBy(owner.Ref))
 }
 
-func TestADeletedGatewayGoesOnceItHoldsNothing(t *testing.T) {
+func TestADeletedGatewayThatHoldsNothingIsRemoved(t *testing.T) {
 	h := open(t)
 	h.replica("one")
 	if _, err := h.Gateways.Delete(t.Context(), "gw-2", store.DeleteOptions{}); err != nil {

@@ -140,7 +140,7 @@ func (g *Gateway) Validate() Violations {
 		found.Addf("spec.portals", "has %d portals; 1 to %d are possible", n, MaxPortals)
 	}
 	found.reachable("spec.forwardingAddress", g.Spec.ForwardingAddress)
-	places := map[string]bool{}
+	occupied := map[string]bool{}
 	for i, portal := range g.Spec.Portals {
 		field := fmt.Sprintf("spec.portals[%d]", i)
 		found.address(field+".listen", portal.Listen)
@@ -149,12 +149,12 @@ func (g *Gateway) Validate() Violations {
 		if portal.Switch != "" && !ValidName(portal.Switch) {
 			found.Add(field+".switch", "must be the name of a switch of the fabric, or empty")
 		}
-		place := portal.Fabric + " " + family(portal.Advertised)
-		if places[place] {
+		fabricAndFamily := portal.Fabric + " " + family(portal.Advertised)
+		if occupied[fabricAndFamily] {
 			found.Addf(field+".fabric", "%s has a portal of this address family already: "+
 				"two on one fabric fail together", portal.Fabric)
 		}
-		places[place] = true
+		occupied[fabricAndFamily] = true
 	}
 	return append(found, g.listenTwice()...)
 }

@@ -44,8 +44,8 @@ func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 	}
 	slices.Sort(lost)
 	slices.Sort(present)
-	at, looks := slices.BinarySearch(present, gateway.Status.Number)
-	if !looks {
+	at, isPresent := slices.BinarySearch(present, gateway.Status.Number)
+	if !isPresent {
 		return nil
 	}
 	lost = slices.DeleteFunc(lost, func(number uint32) bool {

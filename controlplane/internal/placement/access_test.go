@@ -32,7 +32,11 @@ func TestAHostIsShownTheNearestPortalFirstOnEveryFabricItSitsOn(t *testing.T) {
 func TestPortalsOnOtherFabricsAreNotShown(t *testing.T) {
 	c := plainCluster(3, 1, 1)
 	c.Hosts = []Host{{Name: "h", Switches: []Attachment{{"b", "s-0"}}}}
-	for _, r := range Plan(c).Access[0].Portals {
+	portals := Plan(c).Access[0].Portals
+	if len(portals) == 0 {
+		t.Error("a host on fabric b is shown no portal")
+	}
+	for _, r := range portals {
 		if r.Fabric != "b" {
 			t.Errorf("a host on fabric b is shown %+v", r)
 		}
@@ -112,9 +116,10 @@ func TestALoginToAGatewayThatLeftGoesToTheOneThatTookItsPlace(t *testing.T) {
 func TestALoginToAGatewayOfThePathSetIsNotRedirected(t *testing.T) {
 	c := plainCluster(6, 1, 1)
 	a := Plan(c)
-	for _, g := range a.Targets[0].Gateways {
-		if to, redirected := a.Redirect("h", "t-000", g, "a"); redirected {
-			t.Errorf("a login to %d of the path set goes to %+v", g, to)
+	for g := uint32(1); g <= 6; g++ {
+		to, redirected := a.Redirect("h", "t-000", g, "a")
+		if inside := slices.Contains(a.Targets[0].Gateways, g); redirected == inside {
+			t.Errorf("a login to %d, of the path set: %v, goes to %+v", g, inside, to)
 		}
 	}
 }
@@ -132,6 +137,7 @@ func TestALoginToAHiddenPortalStaysOnItsGateway(t *testing.T) {
 }
 
 func TestNoLoginIsRedirectedToAGatewayThatDoesNotServe(t *testing.T) {
+	redirections := 0
 	for seed := range uint64(400) {
 		c := randomCluster(seed, tiny)
 		a := Plan(c)
@@ -139,12 +145,19 @@ func TestNoLoginIsRedirectedToAGatewayThatDoesNotServe(t *testing.T) {
 			for _, g := range c.Gateways {
 				for _, fabric := range []string{"fabric-0", "fabric-1"} {
 					to, redirected := a.Redirect(access.Host, access.Target, g.Number, fabric)
-					if h := c.Gateways[max(to.Gateway, 1)-1].Health; redirected && (h == Dead || h == Draining) {
+					if !redirected {
+						continue
+					}
+					redirections++
+					if h := c.Gateways[to.Gateway-1].Health; h == Dead || h == Draining {
 						t.Fatalf("seed %d: a login to %d is sent to %+v, whose health is %d", seed, g.Number, to, h)
 					}
 				}
 			}
 		}
+	}
+	if redirections == 0 {
+		t.Error("no login was redirected")
 	}
 }
 

@@ -225,7 +225,7 @@ func (p *planner) newGateway(in *Gateway, count int) gateway {
 		p.problems.add(model.KindGateway, in.Name, ReasonNoPortals, "it has no portals",
 			"nothing is placed on it: give it a portal on each fabric of its pool")
 	}
-	slices.SortFunc(places, comparePlaces)
+	slices.SortFunc(places, compareSwitches)
 	g.site = p.net.gatewaySites.intern(slices.Compact(places))
 	g.pathLoad = clampLoad(in.OtherLoad, count)
 	g.ownerLoad = g.pathLoad
@@ -268,7 +268,7 @@ func (p *planner) indexHosts(in []Host) {
 		for _, a := range h.Switches {
 			places = append(places, p.net.findSwitch(a.Fabric, a.Switch, model.KindHost, h.Name, &p.problems))
 		}
-		slices.SortFunc(places, comparePlaces)
+		slices.SortFunc(places, compareSwitches)
 		places = slices.Compact(places)
 		distinct := slices.CompactFunc(places, func(a, b switchRef) bool { return a.fabric == b.fabric })
 		if len(distinct) < len(places) {

@@ -47,7 +47,7 @@ func (s *sites) intern(places []switchRef) int32 {
 	return id
 }
 
-func comparePlaces(a, b switchRef) int {
+func compareSwitches(a, b switchRef) int {
 	return cmp.Or(cmp.Compare(a.fabric, b.fabric), cmp.Compare(a.at, b.at))
 }
 

@@ -114,6 +114,11 @@ func TestAVolumeOnlyGrowsAndItsImmutableFieldsStay(t *testing.T) {
 		change(changed)
 		wantError[*model.InvalidError](t, f.Volumes.Update(t.Context(), changed, false), field)
 	}
+	grown := volume("orders")
+	grown.Spec.SizeBytes = 1 << 31
+	if err := f.Volumes.Update(t.Context(), grown, false); err != nil {
+		t.Errorf("a volume was not grown: %v", err)
+	}
 }
 
 func TestAnObjectCannotReferToOneThatIsNotThere(t *testing.T) {

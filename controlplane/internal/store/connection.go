@@ -68,7 +68,7 @@ func (s *Store) ConnectGateway(ctx context.Context, gateway string, as model.Gat
 			_, err := s.Gateways.Get(ctx, gateway)
 			return err
 		})
-		if err := s.takePlace(ctx, &t, gateway, as.Ref.Incarnation); err != nil {
+		if err := s.makePresent(ctx, &t, gateway, as.Ref.Incarnation); err != nil {
 			return err
 		}
 		t.writes = append(t.writes, clientv3.OpPut(c.key, string(value), clientv3.WithLease(lease.ID)))
@@ -82,8 +82,8 @@ func (s *Store) ConnectGateway(ctx context.Context, gateway string, as model.Gat
 	return c, nil
 }
 
-// takePlace makes an incarnation the present one, unless it was replaced before.
-func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation string) error {
+// makePresent makes an incarnation the present one, unless it was replaced before.
+func (s *Store) makePresent(ctx context.Context, t *tx, gateway, incarnation string) error {
 	key := s.incarnationKey(gateway)
 	got, err := s.client.Get(ctx, key)
 	if err != nil {

@@ -22,7 +22,7 @@ struct Subject {
   Spec spec;
   std::string faults;       // faulty/faulty.h
   std::string skip_reason;  // not empty: not available on this machine
-  bool keeps_data = true;   // false: reads return zeros whatever was written
+  bool stores_data = true;  // false: reads return zeros whatever was written
   bool locked = false;      // a second open fails and names the first process
   bool lends = false;       // borrow() works
   bool grows = true;        // resize() needs no external help
@@ -50,7 +50,7 @@ class Conformance : public testing::TestWithParam<ConformanceCase> {
   uint32_t block() const { return subject_->spec.block_size; }
   // The data that a read must return after `written` was written.
   Bytes expected(const Bytes& written) const {
-    return subject_->keeps_data ? written : Bytes(written.size());
+    return subject_->stores_data ? written : Bytes(written.size());
   }
 
   std::unique_ptr<Subject> subject_;

@@ -14,7 +14,7 @@ std::unique_ptr<Subject> in_memory(const std::string& kind, uint32_t block_size)
   subject->spec.kind = kind;
   subject->spec.size = kSubjectSize;
   subject->spec.block_size = block_size;
-  subject->keeps_data = kind == "memory";
+  subject->stores_data = kind == "memory";
   subject->lends = true;
   return subject;
 }

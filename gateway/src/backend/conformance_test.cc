@@ -265,7 +265,7 @@ TEST_P(Conformance, LentMemoryContainsTheWrittenData) {
   EXPECT_EQ(lent != nullptr, subject_->lends);
   if (!lent) return;
   EXPECT_EQ(Bytes(lent, lent + 65536), expected(pattern(65536, 65536, 9)));
-  EXPECT_EQ(backend().info().lends_constants, !subject_->keeps_data);
+  EXPECT_EQ(backend().info().lends_constants, !subject_->stores_data);
   EXPECT_EQ(backend().borrow(kSubjectSize - 4096, 8192), nullptr);
   EXPECT_EQ(backend().borrow(UINT64_MAX - 4095, 4096), nullptr);
 }
@@ -273,7 +273,7 @@ TEST_P(Conformance, LentMemoryContainsTheWrittenData) {
 TEST_P(Conformance, AllocationFollowsWritesAndCoversTheWholeLun) {
   const uint64_t offset = uint64_t{2} << 20;
   ASSERT_EQ(driver_->write(offset, pattern(offset, 65536, 2)), 0);
-  if (subject_->keeps_data) {
+  if (subject_->stores_data) {
     auto written = backend().allocation(offset, 65536);
     ASSERT_TRUE(written.ok()) << written.error();
     EXPECT_TRUE(written->allocated);

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 
@@ -47,6 +49,24 @@ inline std::string uuid_text(const std::array<uint8_t, 16>& uuid) {
   std::string text = hex_text(uuid);
   for (const size_t dash : {8, 13, 18, 23}) text.insert(dash, 1, '-');
   return text;
+}
+
+// Reads what uuid_text() writes, with digits in either case.
+inline std::optional<std::array<uint8_t, 16>> uuid_of(std::string_view text) {
+  std::array<uint8_t, 16> uuid{};
+  if (text.size() != 36) return std::nullopt;
+  size_t digits = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i == 8 || i == 13 || i == 18 || i == 23) {
+      if (text[i] != '-') return std::nullopt;
+      continue;
+    }
+    const int value = hex_value(text[i]);
+    if (value < 0) return std::nullopt;
+    uint8_t& byte = uuid[digits++ / 2];
+    byte = static_cast<uint8_t>(byte << 4 | value);
+  }
+  return uuid;
 }
 
 }  // namespace sluice

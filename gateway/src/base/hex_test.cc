@@ -27,5 +27,17 @@ TEST(Hex, AUuidHasFourDashes) {
             "01234567-89ab-cdef-0001-020304050607");
 }
 
+TEST(Hex, AUuidIsReadInBothCasesAndRefusedInAnotherForm) {
+  const auto uuid = uuid_of("01234567-89AB-cdef-0001-020304050607");
+  ASSERT_TRUE(uuid);
+  EXPECT_EQ(uuid_text(*uuid), "01234567-89ab-cdef-0001-020304050607");
+  for (const char* text :
+       {"", "0123456789abcdef0001020304050607", "01234567-89ab-cdef-0001-02030405060",
+        "01234567-89ab-cdef-0001-0203040506070", "01234567-89ab-cdef-0001-02030405060g",
+        "0123456-789ab-cdef-0001-020304050607"}) {
+    EXPECT_FALSE(uuid_of(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -35,13 +35,13 @@ inline constexpr Nanos kLoginTimeout = 15 * kSecond;  // first byte to full feat
 // The same for unknown addresses while half, or three quarters, of kMaxUnauthenticated are in use.
 inline constexpr Nanos kLoginTimeoutHalfFull = 5 * kSecond;
 inline constexpr Nanos kLoginTimeoutNearlyFull = 2 * kSecond;
-inline constexpr Nanos kNopSilence = 1500 * kMillisecond;   // then a NOP-In ping (R6)
-inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;   // then close (R6)
-inline constexpr Nanos kDiscoverySilence = 60 * kSecond;    // a discovery session without a request
-inline constexpr Nanos kDiscardSilence = 3 * kSecond;       // later input is not submitted (R6)
-inline constexpr Nanos kStallLimit = 1 * kSecond;           // then sockets are closed unread (R6)
-inline constexpr Nanos kWatchdogLimit = 2 * kSecond;        // then the process is killed (R6)
-inline constexpr Nanos kWatchdogLook = 250 * kMillisecond;  // interval of its checks
+inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
+inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
+inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery session without a request
+inline constexpr Nanos kDiscardSilence = 3 * kSecond;      // later input is not submitted (R6)
+inline constexpr Nanos kStallLimit = 1 * kSecond;          // then sockets are closed unread (R6)
+inline constexpr Nanos kWatchdogLimit = 2 * kSecond;       // then the process is killed (R6)
+inline constexpr Nanos kWatchdogInterval = 250 * kMillisecond;  // interval of its checks
 // earliest time at which a host abandons a silent path
 inline constexpr Nanos kHostGivesUp = 5 * kSecond;
 // one send without completion, then close
@@ -86,8 +86,9 @@ static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
-static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
-static_assert(2 * kTick < kWatchdogLook, "an idle reactor iterates between two checks");
+static_assert(kWatchdogLimit + 2 * kWatchdogInterval < kHostGivesUp,
+              "R6: a retry could be overtaken");
+static_assert(2 * kTick < kWatchdogInterval, "an idle reactor iterates between two checks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- data segments as they are received (R14)
@@ -155,7 +156,7 @@ inline constexpr uint32_t kMaxTransferBytes = 32u << 20;  // VPD B0 maximum tran
 static_assert(kMinReactorMemory - kMinReactorMemory / kReceiveReserve / 2 -
                       kReceiveBuffers * kReceiveBufferSize >=
                   2 * size_t{kMaxTransferBytes},
-              "R14: the largest write waits for ever beside one peer that reads nothing");
+              "R14: the largest write never runs beside one peer that reads nothing");
 inline constexpr uint32_t kOptimalTransferBytes = 1u << 20;
 inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;
@@ -181,7 +182,7 @@ inline constexpr unsigned kMaxUnitAttentions = 32;  // pending per I_T_L nexus
 // per unit, for nexuses that have not used it yet
 inline constexpr unsigned kMaxNamedAttentions = 64;
 // forwarded nexuses recorded per unit attention
-inline constexpr unsigned kMaxToldNexuses = 64;
+inline constexpr unsigned kMaxNotifiedNexuses = 64;
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), for all nexuses
 // together.

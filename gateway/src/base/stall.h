@@ -45,20 +45,20 @@ class PulseCheck {
   // running counts. If the whole process was stopped (SIGSTOP, a paused machine), the reactor
   // handles that itself, with StallGuard.
   bool stopped(Nanos now, uint64_t iterations) {
-    const Nanos span = now - last_look_;
-    last_look_ = now;
+    const Nanos span = now - last_check_;
+    last_check_ = now;
     if (iterations != iterations_) {
       iterations_ = iterations;
       still_ = 0;
       return false;
     }
-    still_ += std::min(span, 2 * limits::kWatchdogLook);
+    still_ += std::min(span, 2 * limits::kWatchdogInterval);
     return still_ >= limits::kWatchdogLimit && !mutation_disables(Guard::kWatchdog);
   }
 
  private:
-  Nanos last_look_ = 0;
-  Nanos still_ = -2 * limits::kWatchdogLook;  // the first check has no predecessor
+  Nanos last_check_ = 0;
+  Nanos still_ = -2 * limits::kWatchdogInterval;  // the first check has no predecessor
   uint64_t iterations_ = 0;
 };
 

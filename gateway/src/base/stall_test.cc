@@ -6,8 +6,8 @@ namespace sluice {
 namespace {
 
 using limits::kStallLimit;
+using limits::kWatchdogInterval;
 using limits::kWatchdogLimit;
-using limits::kWatchdogLook;
 
 constexpr Nanos kStart = 1000 * kSecond;
 
@@ -55,10 +55,10 @@ TEST(StallGuard, AcceptsTheReactorAgainAfterAStartOver) {
   EXPECT_FALSE(guard.begin_iteration(woke + 2 * limits::kTick));
 }
 
-// Checks every kWatchdogLook until the check reports the reactor as stopped; it does not iterate.
-// Returns how long that took, or 0 if it was never reported.
+// Checks every kWatchdogInterval until the check reports the reactor as stopped; it does not
+// iterate. Returns how long that took, or 0 if it was never reported.
 Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t iterations, Nanos span) {
-  for (Nanos now = from; now <= from + span; now += kWatchdogLook) {
+  for (Nanos now = from; now <= from + span; now += kWatchdogInterval) {
     if (check->stopped(now, iterations)) return now - from;
   }
   return 0;
@@ -67,13 +67,13 @@ Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t iterations, Na
 TEST(PulseCheck, AcceptsAReactorThatIterates) {
   PulseCheck check;
   for (uint64_t i = 0; i < 100; ++i) {
-    EXPECT_FALSE(check.stopped(kStart + static_cast<Nanos>(i) * kWatchdogLook, i));
+    EXPECT_FALSE(check.stopped(kStart + static_cast<Nanos>(i) * kWatchdogInterval, i));
   }
 }
 
 TEST(PulseCheck, ReportsAReactorThatStopped) {
   PulseCheck check;
-  ASSERT_FALSE(check.stopped(kStart - kWatchdogLook, 6));
+  ASSERT_FALSE(check.stopped(kStart - kWatchdogInterval, 6));
   EXPECT_FALSE(check.stopped(kStart, 7));
   EXPECT_EQ(looks_until_stopped(&check, kStart, 7, 60 * kSecond), kWatchdogLimit);
 }
@@ -88,7 +88,7 @@ TEST(PulseCheck, IgnoresTimeInWhichTheWholeProcessWasSuspended) {
   ASSERT_FALSE(check.stopped(kStart, 7));
   const Nanos awake = kStart + 3600 * kSecond;
   EXPECT_FALSE(check.stopped(awake, 7)) << "the watchdog woke first";
-  EXPECT_FALSE(check.stopped(awake + kWatchdogLook, 8));
+  EXPECT_FALSE(check.stopped(awake + kWatchdogInterval, 8));
 }
 
 TEST(PulseCheck, ReportsAReactorThatStaysStoppedAfterASuspension) {

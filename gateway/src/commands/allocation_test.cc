@@ -63,6 +63,8 @@ TEST_F(AllocationTest, AReadOfLentMemoryAllocatesNothing) {
   backend->lends = true;
   Task& task = make(read16(0, 8));
   EXPECT_EQ(steady([&] { begin(*nexus, task); }), 0u);
+  EXPECT_EQ(task.command.status, scsi::Status::kGood);
+  EXPECT_EQ(task.command.data_in.front().data, backend->data.data());
 }
 
 TEST_F(AllocationTest, AWriteAllocatesNothing) {
@@ -79,6 +81,7 @@ TEST_F(AllocationTest, AWriteAllocatesNothing) {
 TEST_F(AllocationTest, TestUnitReadyAndACompareAndWriteAllocateNothing) {
   Task& ready = make(test_unit_ready());
   EXPECT_EQ(steady([&] { begin(*nexus, ready); }), 0u);
+  EXPECT_EQ(ready.command.status, scsi::Status::kGood);
   Bytes cdb(16);
   cdb[0] = 0x89;
   cdb[13] = 1;

@@ -52,7 +52,7 @@ TEST_F(FreshTest, FreshnessIsCheckedAfterTheRangeIsLocked) {
   backend->release_one();
   EXPECT_TRUE(late.done() && late.command.outcome == Outcome::kStale);
   backend->release_all();
-  EXPECT_TRUE(behind.done()) << "its range was let go";
+  EXPECT_TRUE(behind.done()) << "its range was released";
   EXPECT_TRUE(backend->all(0, 4096, 3));
   EXPECT_EQ(backend->submitted.size(), 2u);
 }

@@ -185,7 +185,9 @@ TEST_F(GateTest, AResizeIsReportedToEveryNexusOnce) {
   EXPECT_TRUE(unit->resize(2 * kBlocks * block).ok());
   EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062a09u);
   EXPECT_EQ(start(*b, test_unit_ready()).sense(), 0x062a09u);
-  EXPECT_EQ(start(*a, read16(kBlocks, 1)).command.status, Status::kGood);
+  for (Nexus* nexus : {a.get(), b.get()}) {
+    EXPECT_EQ(start(*nexus, read16(kBlocks, 1)).command.status, Status::kGood);
+  }
 }
 
 TEST_F(GateTest, AResizeThatShrinksOrSplitsABlockIsRefused) {

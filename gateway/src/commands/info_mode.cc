@@ -13,7 +13,7 @@ constexpr size_t kMaxLogData = 512;                // bytes; no page is longer
 scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
   const Unit::ModeParameters mode = unit.mode();
   scsi::ModeUnit m;
-  m.current.wce = unit.told_write_cache();
+  m.current.wce = unit.reported_write_cache();
   m.current.d_sense = mode.descriptor_sense;
   m.current.swp = mode.software_write_protect;
   m.defaults.wce = unit.default_write_cache();

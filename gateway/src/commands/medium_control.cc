@@ -9,8 +9,8 @@
 namespace sluice::lun {
 namespace {
 
-constexpr size_t kMaxExtents = 128;               // descriptors per GET LBA STATUS
-constexpr uint64_t kMaxLook = uint64_t{1} << 30;  // bytes one descriptor may cover
+constexpr size_t kMaxExtents = 128;                       // descriptors per GET LBA STATUS
+constexpr uint64_t kMaxQueriedBytes = uint64_t{1} << 30;  // bytes one descriptor may cover
 
 void flushed(Unit&, Command& command) { finish_good(command); }
 
@@ -63,11 +63,11 @@ void handle_get_lba_status(Unit& unit, Command& command) {
   const uint64_t block = unit.block_size();
   size_t count = 0;
   while (count < most && lba < capacity) {
-    const uint64_t look = std::min((capacity - lba) * block, kMaxLook);
-    const auto extent = unit.backend().allocation(lba * block, look);
+    const uint64_t queried = std::min((capacity - lba) * block, kMaxQueriedBytes);
+    const auto extent = unit.backend().allocation(lba * block, queried);
     if (!extent) break;
     // A block that is partly allocated counts as mapped.
-    const uint64_t length = std::min(extent.value().length, look);
+    const uint64_t length = std::min(extent.value().length, queried);
     const bool allocated = extent.value().allocated || length < block;
     const uint64_t blocks = std::max<uint64_t>(1, length / block);
     extents[count++] = {lba, static_cast<uint32_t>(blocks),

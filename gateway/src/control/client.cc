@@ -314,7 +314,7 @@ class ClientImpl final : public Client {
   void report_sessions() {
     if (!stream_->connected()) return;
     const bool counters =
-        ++session_looks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
+        ++session_checks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
     wire::ConnectRequest m;
     *m.mutable_sessions_observed() = sessions_.changes(setup_.sessions(), now_ms(), counters);
     const wire::SessionsObserved& changes = m.sessions_observed();
@@ -363,7 +363,7 @@ class ClientImpl final : public Client {
   std::atomic<bool> stopped_{false};
   std::atomic<bool> apply_waits_{false};
   std::atomic<uint32_t> session_count_{0};
-  uint64_t session_looks_ = 0;
+  uint64_t session_checks_ = 0;
   uint64_t applied_ = 0;      // version; this and the next two belong to the control strand
   uint64_t saved_first_ = 0;  // acknowledgements wait until this version is on disk; 0: none
   std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();

@@ -81,6 +81,12 @@ class ClientTest : public testing::Test {
     write(stream, response);
   }
 
+  static void send_goodbye(ServerStream& stream) {
+    wire::ConnectResponse response;
+    response.mutable_goodbye();
+    write(stream, response);
+  }
+
   // Records the gateway's messages; answers loads with an empty state.
   void listen(ServerStream& stream) {
     wire::ConnectRequest message;

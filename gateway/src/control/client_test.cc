@@ -16,7 +16,7 @@ TEST_F(ClientTest, AVolumeIsCreatedLockedServedAndReleasedAsOrdered) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
     // The gateway reconnects after the goodbye; the script runs only once.
-    if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "told before");
+    if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "already reported");
     welcome(stream);
     std::vector<wire::DesiredObject> first = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
     send(stream, first, 1);
@@ -31,11 +31,7 @@ TEST_F(ClientTest, AVolumeIsCreatedLockedServedAndReleasedAsOrdered) {
       EXPECT_EQ(received_.next("volume"), "volume SERVING 2 3 ");
       send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
       EXPECT_EQ(received_.next("volume"), "volume RELEASED 2 4 ");
-      write(stream, [] {
-        wire::ConnectResponse goodbye;
-        goodbye.mutable_goodbye();
-        return goodbye;
-      }());
+      send_goodbye(stream);
       over_.add("over");
     });
     listen(stream);
@@ -50,7 +46,7 @@ TEST_F(ClientTest, AVolumeIsCreatedLockedServedAndReleasedAsOrdered) {
 TEST_F(ClientTest, AVolumeThatIsOrderedAgainDuringItsRemovalGetsANewUnit) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
-    if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "told before");
+    if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "already reported");
     welcome(stream);
     send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
     write(stream, create_disk());
@@ -84,11 +80,7 @@ TEST_F(ClientTest, AVolumeThatIsOrderedAgainDuringItsRemovalGetsANewUnit) {
       } else {
         ADD_FAILURE() << "the target has no LUN";
       }
-      write(stream, [] {
-        wire::ConnectResponse goodbye;
-        goodbye.mutable_goodbye();
-        return goodbye;
-      }());
+      send_goodbye(stream);
       over_.add("over");
     });
     listen(stream);
@@ -202,7 +194,7 @@ TEST_F(ClientTest, DiscoveryIsLimitedToHostsOfTheDesiredStateWithTheirChapNames)
       EXPECT_EQ(received_.next("ack 1"), "ack 1");
       const auto hosts = exports_.hosts();
       const lun::HostAccess* known = hosts ? hosts->find("iqn.2026-11.test:host") : nullptr;
-      EXPECT_EQ(known ? known->chap.user : "nobody", "user");
+      EXPECT_EQ(known ? known->chap.user : "unassigned", "user");
       EXPECT_EQ(exports_.discovery_policy(), lun::DiscoveryPolicy::kHosts);
       objects.erase(objects.begin() + 4, objects.end());
       send(stream, objects, 2);

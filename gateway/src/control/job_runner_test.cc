@@ -197,7 +197,7 @@ TEST_F(JobRunnerTest, TheNewestOtherAttemptRunsAfterTheRunningOneAndReportsItsOw
   runner_.submit(resize(9, 3));
   EXPECT_TRUE(pool_->idle(executor_)) << "two at once at one image";
   first.done({});
-  EXPECT_EQ(reports(), Reports{}) << "of an attempt that nobody waits for";
+  EXPECT_EQ(reports(), Reports{}) << "of an attempt without a waiter";
   const OpenJobs::Begun second = pool_->next();
   EXPECT_EQ(second.job.attempt(), 9u);
   EXPECT_EQ(second.job.resize().size_bytes(), 3);

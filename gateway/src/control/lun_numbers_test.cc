@@ -46,7 +46,7 @@ TEST(LunNumbers, ARestartRetainsTheNumbersOfRemovedAndOfExportedLuns) {
   shown[0].mutable_target()->mutable_luns(0)->set_id(6);
   restart(first, second, objects_of(shown), kNow + 2);
   EXPECT_NE(second.held(kIqn, 5, "c", kNow + 2), "");
-  EXPECT_NE(second.held(kIqn, 6, "c", kNow + 2), "") << "the process began anew, the host did not";
+  EXPECT_NE(second.held(kIqn, 6, "c", kNow + 2), "") << "the process restarted, the host did not";
   LunNumbers third(directory.path());
   restart(second, third, Objects(), kNow + 3);
   EXPECT_NE(third.held(kIqn, 6, "c", kNow + 3), "");

@@ -34,7 +34,7 @@ Result<Admission> Membership::admit(const std::string& stored, const wire::Strea
                  ": the gateway serves on and takes no orders from it. Name the right "
                  "--control-plane, or restore that one's backup; if the gateway shall change to "
                  "system " +
-                 theirs + " and give up the volumes of the other: sluice-gateway accept-system " +
+                 theirs + " and release the volumes of the other: sluice-gateway accept-system " +
                  theirs};
   }
   Admission admission;

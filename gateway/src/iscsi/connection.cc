@@ -23,7 +23,7 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
       admission_(shard, ends_),
       access_(*shard.gateway, ends_.forwarding),
       opened_(shard.now),
-      last_heard_(shard.now) {
+      last_received_(shard.now) {
   Login::Setup setup;
   setup.exports = shard.gateway->exports;
   setup.sessions = shard.gateway->directory;
@@ -84,7 +84,7 @@ void Connection::receive(Slice bytes) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }
-  last_heard_ = shard_.now;
+  last_received_ = shard_.now;
   while (state_ == State::kLogin || state_ == State::kFullFeature) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
@@ -334,7 +334,7 @@ void Connection::tick() {
     return drop("the gateway is no longer a peer");
   }
   if (session_) {
-    session_->tick(last_heard_);
+    session_->tick(last_received_);
     if (!ending()) session_->resume();
     return;
   }
@@ -390,7 +390,7 @@ void Connection::describe(SessionView* view) const {
   view->initiator_address = ends_.peer_address;
   view->target_address = ends_.local_address;
   view->reactor = shard_.context.reactor;
-  view->silence = shard_.now - last_heard_;
+  view->silence = shard_.now - last_received_;
   view->received_bytes = received_bytes_;
   view->sent_bytes = sent_bytes_;
 }

@@ -115,7 +115,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   Nanos leave_by_ = 0;   // deadline of a requested logout; 0: none
   uint16_t tsih_ = 0;
   Nanos opened_;
-  Nanos last_heard_;
+  Nanos last_received_;
   uint64_t received_bytes_ = 0;
   uint64_t sent_bytes_ = 0;
 };

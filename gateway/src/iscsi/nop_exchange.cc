@@ -74,7 +74,7 @@ void NopExchange::renew_token() {
   send_ahead(pdu::kReservedTag, bytes);
 }
 
-void NopExchange::check_peer(Nanos last_heard) {
+void NopExchange::check_peer(Nanos last_received) {
   const Settings& s = session_.shard.gateway->settings;
   const Nanos now = session_.shard.now;
   if (s.nop_silence == 0 || mutation_disables(Guard::kPing)) return;
@@ -88,12 +88,12 @@ void NopExchange::check_peer(Nanos last_heard) {
       session_.shard.counters->nop_timeouts.add();
       return session_.host.drop("no answer to NOP-In");
     }
-    if (last_heard < sent) return;
+    if (last_received < sent) return;
     liveness_.end_ping();
   }
   // The first ping goes out at once, so that the session knows early whether the peer answers
   // pings.
-  const Nanos silence = now - (answers ? liveness_.confirmed_until() : last_heard);
+  const Nanos silence = now - (answers ? liveness_.confirmed_until() : last_received);
   if (liveness_.ping_sent() == 0 || silence >= s.nop_silence) send_ping();
 }
 

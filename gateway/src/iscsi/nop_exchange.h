@@ -30,8 +30,8 @@ class NopExchange {
   // Sends a token if the session is a forwarder's and the last one is old enough.
   void renew_token();
   // Sends a ping if one is due. Drops the connection if the peer did not answer the last one in
-  // time. `last_heard`: the time of the last byte from the peer.
-  void check_peer(Nanos last_heard);
+  // time. `last_received`: the time of the last byte from the peer.
+  void check_peer(Nanos last_received);
 
  private:
   void send_ahead(uint32_t transfer_tag, ByteView data);

@@ -167,21 +167,21 @@ void Session::resume() {
   if (execution_.resume()) r2t_.memory_came_back();
 }
 
-void Session::tick(Nanos last_heard) {
+void Session::tick(Nanos last_received) {
   if (context_.closing()) return;
   if (context_.nexus) context_.nexus->tick();
   if (context_.closing()) return;
   nops_.renew_token();
   if (context_.parameters.discovery) {
     // It carries no NOPs (RFC 7143 §4.3). An initiator sends its requests at once and logs out.
-    if (context_.shard.now - last_heard >= limits::kDiscoverySilence) {
+    if (context_.shard.now - last_received >= limits::kDiscoverySilence) {
       context_.host.drop("discovery session left idle");
     }
     return;
   }
   writer_.announce_window();
   freshness_.extend(tasks_);
-  nops_.check_peer(last_heard);
+  nops_.check_peer(last_received);
 }
 
 void Session::on_text(const pdu::Pdu& pdu) {

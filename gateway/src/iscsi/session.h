@@ -59,8 +59,8 @@ class Session final {
   void on_data_digest_error(const pdu::Pdu& pdu);
   // The outbox became shorter, or buffers are available: held commands may start.
   void resume();
-  // `last_heard`: the time of the last byte from the peer.
-  void tick(Nanos last_heard);
+  // `last_received`: the time of the last byte from the peer.
+  void tick(Nanos last_received);
   // Async Message "logout request" (RFC 7143 §11.9.1 event 1).
   void ask_logout(uint16_t seconds);
   // Ends the session: aborts its commands, and calls `drained` when the backend has completed all

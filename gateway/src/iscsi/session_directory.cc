@@ -4,11 +4,11 @@
 
 namespace sluice::iscsi {
 
-void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih,
+void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t retained_tsih,
                              uint16_t cid, const NexusIncarnation& nexus) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[key];
-  slot.waiting.push_back({who, kept_tsih, cid, nexus});
+  slot.waiting.push_back({who, retained_tsih, cid, nexus});
   if (slot.tsih == 0) {
     grant_locked(slot);
   } else if (slot.waiting.size() == 1) {
@@ -22,8 +22,8 @@ void SessionDirectory::grant_locked(Slot& slot) {
   slot.holder = claim.who;
   slot.cid = claim.cid;
   slot.nexus = claim.nexus;
-  if (claim.kept_tsih != 0 && tsihs_.count(claim.kept_tsih) == 0) {
-    slot.tsih = claim.kept_tsih;
+  if (claim.retained_tsih != 0 && tsihs_.count(claim.retained_tsih) == 0) {
+    slot.tsih = claim.retained_tsih;
     tsihs_[slot.tsih] = true;
   } else {
     slot.tsih = take_tsih_locked();

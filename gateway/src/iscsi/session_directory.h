@@ -59,9 +59,9 @@ class SessionDirectory {
   SessionDirectory(Reactors& reactors, Callbacks callbacks)
       : reactors_(reactors), callbacks_(std::move(callbacks)) {}
 
-  // kept_tsih: the TSIH to keep for a connection reinstatement, else 0. `nexus`: incarnation of a
-  // forwarded nexus.
-  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih, uint16_t cid = 0,
+  // retained_tsih: the TSIH to keep for a connection reinstatement, else 0. `nexus`: incarnation of
+  // a forwarded nexus.
+  void claim(const SessionKey& key, ConnectionHandle who, uint16_t retained_tsih, uint16_t cid = 0,
              const NexusIncarnation& nexus = {});
   // Whether the gateway process that has this key, or waits for it, has opened a later nexus.
   bool outdated(const SessionKey& key, const NexusIncarnation& nexus) const;
@@ -95,7 +95,7 @@ class SessionDirectory {
  private:
   struct Claim {
     ConnectionHandle who;
-    uint16_t kept_tsih = 0;
+    uint16_t retained_tsih = 0;
     uint16_t cid = 0;
     NexusIncarnation nexus;
   };

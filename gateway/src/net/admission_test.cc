@@ -87,7 +87,7 @@ TEST_F(AdmissionTest, TheNetworkWithTheMostConnectionsLosesOneToANewNetwork) {
   EXPECT_TRUE(first.expired());
   EXPECT_FALSE(lone.expired());
   for (int i = 0; i < 20; ++i) come("a");
-  EXPECT_FALSE(lone.expired()) << "whoever floods loses its own";
+  EXPECT_FALSE(lone.expired()) << "the flooding network loses its own";
 }
 
 TEST_F(AdmissionTest, CapacityReservedForKnownNetworksIsNotUsedByUnknownOnes) {

@@ -26,7 +26,7 @@ void Watchdog::run() {
   pthread_setname_np(pthread_self(), "watchdog");
   std::vector<PulseCheck> checks(reactors_.size());
   std::unique_lock lock(mutex_);
-  const std::chrono::nanoseconds span(limits::kWatchdogLook);
+  const std::chrono::nanoseconds span(limits::kWatchdogInterval);
   while (!wake_.wait_for(lock, span, [this] { return stopping_; })) {
     const Nanos now = boot_clock_now();
     for (size_t i = 0; i < reactors_.size(); ++i) {

@@ -42,7 +42,7 @@ TEST_F(FirstUseTest, EveryLunReportsTheSessionsFirstAttentionHoweverLateItIsUsed
   auto next = open_fresh("lost");
   EXPECT_EQ(told(*next), Told{kNexusLoss});
   EXPECT_EQ(told(*next, kFive), Told{kNexusLoss});
-  EXPECT_EQ(told(*open_forwarded("far"), kFive), Told{}) << "its own gateway told it";
+  EXPECT_EQ(told(*open_forwarded("far"), kFive), Told{}) << "its own gateway reported it";
 }
 
 TEST_F(FirstUseTest, AnAttentionRaisedBeforeTheSessionIsNotReported) {

@@ -26,7 +26,7 @@ TEST_F(ForwardedFirstUseTest,
   EXPECT_EQ(told(*again), Told{0x062a05}) << "REGISTRATIONS PREEMPTED";
   again->close(false, [] {});
   reactors.run();
-  EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "it has been told";
+  EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "reported already";
 }
 
 TEST_F(ForwardedFirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsReportedToRegistrants) {
@@ -161,12 +161,12 @@ TEST_F(ForwardedFirstUseTest, AForwardedNexusBeyondTheRecordLimitReceivesTheAtte
   const auto is_told = [&](size_t number) {
     return !log.raised_for_forwarded(AttentionLog::now(), 0, port(number)).empty();
   };
-  for (size_t i = 0; i <= limits::kMaxToldNexuses; ++i) {
+  for (size_t i = 0; i <= limits::kMaxNotifiedNexuses; ++i) {
     EXPECT_TRUE(is_told(i));
-    for (int time = 0; time < 2; ++time) log.told(reset, port(i));
+    for (int time = 0; time < 2; ++time) log.record_reported(reset, port(i));
   }
-  for (size_t i = 0; i < limits::kMaxToldNexuses; ++i) EXPECT_FALSE(is_told(i)) << i;
-  EXPECT_TRUE(is_told(limits::kMaxToldNexuses));
+  for (size_t i = 0; i < limits::kMaxNotifiedNexuses; ++i) EXPECT_FALSE(is_told(i)) << i;
+  EXPECT_TRUE(is_told(limits::kMaxNotifiedNexuses));
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST_F(ForwardingTest, AResetOpensALinkToTheOwnerButAbortTaskSetDoesNot) {
   EXPECT_FALSE(reset);
   link().functions.at(0).done(false);  // fenced
   reactors.run();
-  EXPECT_FALSE(reset) << "nobody has done it";
+  EXPECT_FALSE(reset) << "no owner has done it";
   follow_to(3, 8);
   ASSERT_EQ(links.links.size(), 2u);
   link().functions.at(0).done(true);
@@ -307,7 +307,7 @@ TEST_F(ForwardingTest, DataSolicitedByAnOwnerIsForwardedToItsSuccessor) {
   ASSERT_TRUE(begin(*nexus, write));
   const auto released = release_unit();
   reactors.run();
-  EXPECT_EQ(*released, 1) << "a slow host doesn't hold up the move";
+  EXPECT_EQ(*released, 1) << "a slow host doesn't delay the move";
   send_data(*nexus, write);
   EXPECT_EQ(write.completions, 0);
   follow_to(2, 9);
@@ -345,7 +345,7 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNotForwardedAg
   unit->watch_epochs([&told](uint64_t epoch) { told.push_back(epoch); });
   EXPECT_EQ(of_epoch(7).command.outcome, Outcome::kNotOwner);
   EXPECT_EQ(of_epoch(9, true).command.outcome, Outcome::kNotOwner);
-  EXPECT_EQ(told, std::vector<uint64_t>{9}) << "whoever sees a newer one is fenced (R1)";
+  EXPECT_EQ(told, std::vector<uint64_t>{9}) << "a gateway that sees a newer one is fenced (R1)";
   EXPECT_TRUE(backend->submitted.empty());
   EXPECT_NE(of_epoch(8).command.outcome, Outcome::kNotOwner);
   EXPECT_EQ(backend->submitted.size(), 1u);

@@ -35,8 +35,8 @@ std::vector<Itl*> ItlTable::all() const {
   return all;
 }
 
-void ItlTable::keep_if(const std::function<bool(Itl&)>& stays,
-                       const std::function<void(const std::shared_ptr<Itl>&)>& removed) {
+void ItlTable::remove_unless(const std::function<bool(Itl&)>& stays,
+                             const std::function<void(const std::shared_ptr<Itl>&)>& removed) {
   for (auto& itl : low_) {
     if (itl && !stays(*itl)) removed(std::exchange(itl, nullptr));
   }

@@ -26,8 +26,8 @@ class ItlTable {
   void add(std::shared_ptr<Itl> itl);
   std::vector<Itl*> all() const;  // sorted by LUN
   // Removes those that `stays` rejects, and passes them to `removed`.
-  void keep_if(const std::function<bool(Itl&)>& stays,
-               const std::function<void(const std::shared_ptr<Itl>&)>& removed);
+  void remove_unless(const std::function<bool(Itl&)>& stays,
+                     const std::function<void(const std::shared_ptr<Itl>&)>& removed);
   void clear();
 
  private:

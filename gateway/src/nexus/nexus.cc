@@ -199,7 +199,7 @@ void Nexus::refresh_luns() {
     protect(itl, read_only_ || lun->read_only);
     return true;
   };
-  itls_.keep_if(stays, [this](const std::shared_ptr<Itl>& itl) { retire(itl); });
+  itls_.remove_unless(stays, [this](const std::shared_ptr<Itl>& itl) { retire(itl); });
   const auto same = [](const MappedLun& a, const MappedLun& b) {
     return a.lun == b.lun && a.unit == b.unit && a.since == b.since;
   };
@@ -355,7 +355,7 @@ void Nexus::finish_close() {
 void Nexus::resume_held(Itl& itl) {
   if (itl.resuming) return;
   const std::shared_ptr<Itl> alive = itl.shared_from_this();
-  if (itl.resets != 0) owner_resets_.look(itl.unit());
+  if (itl.resets != 0) owner_resets_.on_role_change(itl.unit());
   resume(itl);
 }
 

@@ -135,6 +135,8 @@ TEST_F(NexusTest, ANewLunIsServedAndReportedOnce) {
   EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), 0x063f0eu);
   EXPECT_EQ(start(*nexus, test_unit_ready()).command.status, scsi::Status::kGood);
   EXPECT_TRUE(nexus->has_lun(kLun5));
+  EXPECT_EQ(start(*nexus, read16(0, 1), {}, kLun5).sense(), 0x063f0eu);
+  EXPECT_EQ(start(*nexus, read16(0, 1), {}, kLun5).command.status, scsi::Status::kGood);
 }
 
 TEST_F(NexusTest, ReportLunsClearsTheInventoryAttentionOfAllLuns) {

@@ -54,7 +54,7 @@ void OwnerResets::add(const std::shared_ptr<Unit>& unit, uint64_t lun,
 
 bool OwnerResets::full() const { return count_ >= limits::kMaxFollowingResets; }
 
-void OwnerResets::look(const Unit& unit) {
+void OwnerResets::on_role_change(const Unit& unit) {
   const auto found = resets_.find(&unit);
   if (found == resets_.end()) return;
   const std::vector<ResetPtr> these = found->second;
@@ -87,7 +87,7 @@ void OwnerResets::try_one(const ResetPtr& reset) {
     log::warning("a logical unit reset is refused: no gateway carried it out",
                  {{"unit", reset->unit->uuid_text()},
                   {"initiator", nexus_.id().initiator_name},
-                  {"reason", late ? "nobody owned the volume in time" : "it is unavailable"}});
+                  {"reason", late ? "the volume had no owner in time" : "it is unavailable"}});
     std::exchange(reset->done, nullptr)(false);
     return end(reset);
   }

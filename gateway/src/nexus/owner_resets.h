@@ -33,7 +33,7 @@ class OwnerResets {
   void add(const std::shared_ptr<Unit>& unit, uint64_t lun,
            std::vector<std::shared_ptr<Itl>> behind, std::function<void(bool done)> done);
   // The unit's role may have changed.
-  void look(const Unit& unit);
+  void on_role_change(const Unit& unit);
   // Time passed: checks all resets.
   void tick();
   // The nexus ends: drops all resets without answers.

@@ -54,7 +54,7 @@ TEST_F(OwnerResetsTest, AResetThatTheOwnerRefusedIsSentToTheNextOwner) {
   const auto result = reset(*nexus);
   ASSERT_EQ(asked(0).size(), 1u);
   answer(0, false);
-  EXPECT_EQ(*result, Answer::kNone) << "nobody has done it";
+  EXPECT_EQ(*result, Answer::kNone) << "no owner has done it";
   follow_to(3, 8);
   ASSERT_EQ(links.links.size(), 2u);
   EXPECT_EQ(links.links[1].first, 3);
@@ -130,7 +130,7 @@ TEST_F(OwnerResetsTest, AResetAtANewOwnerAbortsOtherNexusesCommandsAndWaitsForTh
   backend->holds = true;
   serve(*unit, reactors, std::move(owned), nullptr, {}, 1, kSelf);
   reactors.run();
-  EXPECT_EQ(*result, Answer::kNone) << "R5: the backend has not let go of it";
+  EXPECT_EQ(*result, Answer::kNone) << "R5: the backend has not completed it";
   backend->release_all();
   reactors.run();
   EXPECT_EQ(*result, Answer::kDone);

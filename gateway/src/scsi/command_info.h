@@ -6,7 +6,7 @@
 namespace sluice::scsi {
 
 // One per handler in commands/. Variants of one command (READ 6/10/12/16) share one operation:
-// decode() in cdb.h hides their layouts.
+// decode_block_range() in cdb.h reads all their layouts.
 enum class Operation : uint8_t {
   kTestUnitReady,
   kInquiry,

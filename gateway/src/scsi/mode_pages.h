@@ -1,4 +1,4 @@
-// MODE SENSE and MODE SELECT (SPC-5 §6.13-6.16, §7.5; SBC-4 §6.5).
+// MODE SELECT (SPC-5 §6.11, §6.12), MODE SENSE (§6.13, §6.14), and mode pages (§7.5; SBC-4 §6.5).
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ struct XcopyList {
   size_t segment_count() const { return segments.size() / kSegmentBytes; }
   CscdDescriptor cscd(size_t index) const;
   CopySegment segment(size_t index) const;
-  bool keeps_results() const { return list_id_usage != 3; }
+  bool retains_results() const { return list_id_usage != 3; }
 };
 
 // Longest CSCD plus segment descriptor list of EXTENDED COPY(LID1), bytes.

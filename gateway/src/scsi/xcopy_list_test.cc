@@ -40,7 +40,7 @@ TEST(XcopyList, IsParsedIntoDescriptorsAndSegments) {
   EXPECT_EQ(list->list_id, 9);
   EXPECT_EQ(list->list_id_usage, 2);
   EXPECT_EQ(list->priority, 5);
-  EXPECT_TRUE(list->sequential && list->keeps_results());
+  EXPECT_TRUE(list->sequential && list->retains_results());
   ASSERT_EQ(list->cscd_count(), 2u);
   ASSERT_EQ(list->segment_count(), 1u);
   const CscdDescriptor cscd = list->cscd(1);
@@ -63,7 +63,7 @@ TEST(XcopyList, AnEmptyListContainsNoSegments) {
   const auto list = parse({});
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->segment_count(), 0u);
-  EXPECT_FALSE(list->keeps_results());
+  EXPECT_FALSE(list->retains_results());
 }
 
 TEST(XcopyList, TruncatedListsAreLengthErrors) {

@@ -48,7 +48,7 @@ TEST_F(AbortTask, EndsACommandThatAwaitsUnsolicitedData) {
 TEST_F(AbortTask, EndsACommandThatAwaitsSolicitedData) {
   const auto write = start_write(host_, false);
   const auto r2t = host_.answer();
-  ASSERT_TRUE(r2t);
+  ASSERT_TRUE(r2t && r2t->header.opcode() == pdu::Opcode::kR2t);
   const auto abort = abort_of(write);
   host_.send(abort);
   expect_only(host_, abort, kComplete);

@@ -218,7 +218,7 @@ TEST_F(DataErrors, UnknownTransferTagEndsTheTask) {
   const auto h = host_.command(write16(0, 64), pdu::kFlagFinal | pdu::kFlagWrite | 1, 32768);
   host_.send(h);
   const auto r2t = host_.answer();
-  ASSERT_TRUE(r2t);
+  ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
   host_.send(host_.data_out(h.itt(), r2t->header.target_transfer_tag() + 77, 0, 0, true),
              ByteView(data_).first(32768));
   expect_failed(0x4b, 0x01);
@@ -228,7 +228,7 @@ TEST_F(DataErrors, ALunOtherThanThatOfTheR2tEndsTheTask) {
   const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
   host_.send(h);
   const auto r2t = host_.answer();
-  ASSERT_TRUE(r2t);
+  ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
   auto data = host_.data_out(h.itt(), r2t->header.target_transfer_tag(), 0, 0, true);
   data.set_lun(uint64_t{1} << 48);
   host_.send(data, ByteView(data_).first(4096));
@@ -252,7 +252,7 @@ TEST_F(DataErrors, MoreDataThanTheR2tRequestedEndsTheTask) {
   const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
   host_.send(h);
   const auto r2t = host_.answer();
-  ASSERT_TRUE(r2t);
+  ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
   host_.send(host_.data_out(h.itt(), r2t->header.target_transfer_tag(), 0, 0, true),
              ByteView(data_).first(8192));
   expect_failed(0x4b, 0x02);

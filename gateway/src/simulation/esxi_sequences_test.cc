@@ -28,9 +28,10 @@ TEST_F(Esxi, AtsWritesOnlyWhenTheOldImageMatches) {
   const std::string caw = "89 00 00 00 00 00 00 00 00 08 00 00 00 01 00 00";
   expect_good(run(caw, 0, swap));
   EXPECT_EQ(read(8, 1), Bytes(512, 0xee));
-  // The same again: the lock has changed hands. MISCOMPARE with the offset of the difference.
-  const auto lost = run(caw, 0, swap);
-  expect_sense(lost, 0xe, 0x1d, 0x00);
+  // Another host sends the same old image and its own new one: MISCOMPARE, and no write.
+  Bytes late = old;
+  late.insert(late.end(), 512, 0xdd);
+  expect_sense(run(caw, 0, late), 0xe, 0x1d, 0x00);
   EXPECT_EQ(read(8, 1), Bytes(512, 0xee)) << "nothing was written";
 }
 

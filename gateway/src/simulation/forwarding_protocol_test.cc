@@ -42,7 +42,7 @@ class ForwardingProtocol : public testing::Test {
     Bytes bytes(with.data(), with.data() + pdu::kBhsSize);
     bytes.insert(bytes.end(), data.begin(), data.end());
     bytes.resize(pdu::padded(static_cast<uint32_t>(bytes.size())));
-    pair_.say_as_owner(bytes);
+    pair_.send_as_owner(bytes);
   }
   bool open() const { return static_cast<forward::LinkToOwner&>(*link_).open(); }
   void expect_left(const char* why) {
@@ -82,7 +82,7 @@ TEST_F(ForwardingProtocol, CommandsWithoutATokenAndAnEpochAreRejected) {
   const auto a = raw.answer();
   ASSERT_TRUE(a);
   EXPECT_EQ(a->header.opcode(), Opcode::kScsiResponse);
-  EXPECT_EQ(a->header.u8(2), iscsi::kResponseStale) << "a token that nobody gave out";
+  EXPECT_EQ(a->header.u8(2), iscsi::kResponseStale) << "a token that was never issued";
 }
 
 TEST_F(ForwardingProtocol, AHostsCommandWithTheForwardingHeaderIsRejected) {
@@ -165,7 +165,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatViolatesTheProtocolIsDisconnected) {
   wrongs.push_back({"a question for data that there is not", answer(Opcode::kR2t, 0x80)});
   wrongs.back().header.put32(44, 512);
   wrongs.push_back({"a question for nothing", answer(Opcode::kR2t, 0x80)});
-  wrongs.push_back({"a response code nobody knows", answer(Opcode::kScsiResponse, 0x80)});
+  wrongs.push_back({"an unknown response code", answer(Opcode::kScsiResponse, 0x80)});
   wrongs.back().header.put8(2, 0xfe);
   wrongs.push_back({"a reject", answer(Opcode::kReject, 0x80)});
   wrongs.push_back({"a login response", answer(Opcode::kLoginResponse, 0x80)});
@@ -177,7 +177,7 @@ TEST_F(ForwardingProtocol, AnOwnerThatViolatesTheProtocolIsDisconnected) {
     const auto r = busy(read16(0, 1), 512);
     const bool long_one = wrong.header.data_length() != 0;
     if (long_one) {
-      pair_.say_as_owner({wrong.header.data(), pdu::kBhsSize});
+      pair_.send_as_owner({wrong.header.data(), pdu::kBhsSize});
     } else {
       say(wrong.header, Bytes(wrong.data, 0x55));
     }

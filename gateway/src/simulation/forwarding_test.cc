@@ -157,7 +157,7 @@ TEST_F(Forwarding, ResetsAndModeParameterChangesBeforeAHostsFirstCommandAreRepor
   pair_->reset_connections();
   pair_->advance(limits::kRedial + limits::kTick);
   EXPECT_EQ(told(nexus_), 0x062907) << "the session by which it is forwarded was lost";
-  EXPECT_EQ(told(nexus_), 0) << "it has been told of the others";
+  EXPECT_EQ(told(nexus_), 0) << "the others were reported already";
 }
 
 TEST_F(Forwarding, ResidualCountsArePassedFromTheOwner) {

@@ -179,7 +179,7 @@ bool GatewayPair::carry(Call& call) {
   }
   const std::vector<uint8_t> back = call.far->take();
   moved = moved || !back.empty();
-  hear(call, back);
+  receive(call, back);
   if (!call.closed && call.far->closed()) {
     call.closed = true;
     call.caller->on_closed();
@@ -188,7 +188,7 @@ bool GatewayPair::carry(Call& call) {
   return moved;
 }
 
-void GatewayPair::hear(Call& call, ByteView bytes) {
+void GatewayPair::receive(Call& call, ByteView bytes) {
   while (!bytes.empty() && !call.closed) {
     const size_t n = std::min<size_t>(bytes.size(), limits::kReceiveBufferSize);
     BufferRef buffer = origin.buffers().allocate(static_cast<uint32_t>(n));
@@ -199,8 +199,8 @@ void GatewayPair::hear(Call& call, ByteView bytes) {
   }
 }
 
-void GatewayPair::say_as_owner(ByteView bytes) {
-  if (!calls_.empty()) hear(*calls_.back(), bytes);
+void GatewayPair::send_as_owner(ByteView bytes) {
+  if (!calls_.empty()) receive(*calls_.back(), bytes);
 }
 
 void GatewayPair::settle() {

@@ -70,7 +70,7 @@ class GatewayPair final : public forward::Dialer {
   // The owner's end of the latest connection.
   SimulatedConnection* far_end() { return calls_.empty() ? nullptr : calls_.back()->far; }
   // Sends arbitrary bytes to the origin on the latest connection, as a faulty owner might.
-  void say_as_owner(ByteView bytes);
+  void send_as_owner(ByteView bytes);
   // Number of bytes from the origin to the owner.
   uint64_t sent() const { return sent_; }
 
@@ -89,7 +89,7 @@ class GatewayPair final : public forward::Dialer {
     void over() override {}
   };
   bool carry(Call& call);
-  void hear(Call& call, ByteView bytes);
+  void receive(Call& call, ByteView bytes);
   bool answer_dials();
 
   std::vector<std::unique_ptr<Call>> calls_;

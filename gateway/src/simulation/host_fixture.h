@@ -82,7 +82,7 @@ class HostSequence : public testing::Test {
   Bytes read(uint64_t lba, uint32_t blocks, uint64_t lun = 0) {
     return host_.execute(read16(lba, blocks), blocks * 512, {}, lun).data;
   }
-  // PERSISTENT RESERVE OUT with the basic parameter list (SPC-5 §6.16.3).
+  // PERSISTENT RESERVE OUT with the basic parameter list (SPC-5 §6.17.3).
   Initiator::Outcome reserve_out(Initiator& host, uint8_t action, uint8_t type, uint64_t key,
                                  uint64_t service_key, uint8_t flags = 0) {
     Bytes cdb = hex("5f 00 00 00 00 00 00 00 18 00");

@@ -19,7 +19,7 @@ TEST_F(WriteBufferQuotaTest, TwoFirstWritesThatDoNotFitTogetherRunOneAfterTheOth
   EXPECT_EQ(two.asked_for, 0u);
   answer_all();
   EXPECT_EQ(one.good, 1u);
-  EXPECT_EQ(two.good, 1u) << "it is told when memory came back";
+  EXPECT_EQ(two.good, 1u) << "it is notified when memory came back";
 }
 
 TEST_F(WriteBufferQuotaTest, ASingleWriteIsAdmittedEvenIfItDoesNotFit) {
@@ -37,7 +37,7 @@ TEST_F(WriteBufferQuotaTest, ASingleWriteWaitsWhileOtherUsersOccupyTheMemory) {
   Writer& w = log_in();
   w.start(kHung, kLarge);
   w.look();
-  EXPECT_EQ(w.asked_for, 0u) << "its data would find no memory, nor would anybody's";
+  EXPECT_EQ(w.asked_for, 0u) << "no write's data would find memory";
   occupied_.clear();
   gateway_.advance(limits::kTick);
   w.look();

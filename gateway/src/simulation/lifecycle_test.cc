@@ -66,7 +66,7 @@ TEST_F(Lifecycle, ReinstatementWaitsForTheCommandsInFlight) {
   EXPECT_EQ(a->header.opcode(), Opcode::kLoginResponse);
   EXPECT_EQ(status(a), 0);
   EXPECT_NE(a->header.u16(14), 0) << "TSIH";
-  EXPECT_EQ(again.execute(kTestUnitReady, 0).asc, 0x29) << "nexus loss is told";
+  EXPECT_EQ(again.execute(kTestUnitReady, 0).asc, 0x29) << "nexus loss is reported";
 }
 
 // Otherwise hosts that reconnect while a pool hangs would block all other logins.

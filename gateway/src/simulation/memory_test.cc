@@ -54,7 +54,7 @@ TEST_F(Memory, ConcurrentLargeWritesStayWithinTheBudgetAndEnd) {
   // In turn, a burst of each: every write has part of its data before any has all of it.
   while (answer_one()) {
   }
-  EXPECT_EQ(ended_, kWrites) << "no write waits for another's memory for ever";
+  EXPECT_EQ(ended_, kWrites) << "every write gets memory in the end";
   EXPECT_LE(most_, limits::kSessionMemory + (size_t{1} << 20));
   EXPECT_GT(most_, limits::kSessionMemory / 4) << "but they do run side by side";
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);

@@ -171,7 +171,7 @@ TEST_F(Digests, DamagedDataOutEndsTheTaskWithACrcError) {
   const auto h = host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | 1, 512);
   host_.send(h);
   const auto r2t = host_.answer();
-  ASSERT_TRUE(r2t);
+  ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
   auto bytes =
       host_.frame(host_.data_out(h.itt(), r2t->header.target_transfer_tag(), 0, 0, true), data);
   bytes[70] ^= 1;

@@ -14,7 +14,7 @@ class Resets : public TaskManagement {
     EXPECT_EQ(o.status, 2);
     EXPECT_EQ(o.sense_key, 6);
     EXPECT_EQ(o.asc, 0x29);
-    EXPECT_EQ(host.execute(kTestUnitReady, 0, {}, lun).status, 0) << "told once";
+    EXPECT_EQ(host.execute(kTestUnitReady, 0, {}, lun).status, 0) << "reported once";
   }
 };
 

@@ -133,7 +133,7 @@ TEST_F(Windows, ResetsALunAfterATimeoutAndContinues) {
   pdu::Bhs reset = host_.request(pdu::Opcode::kTaskManagementRequest, true);
   reset.set_flags(0x80 | 5);
   host_.send(reset);
-  EXPECT_TRUE(host_.answers().empty()) << "not before the disk has let go";
+  EXPECT_TRUE(host_.answers().empty()) << "not before the disk has completed it";
   gateway_.disk().hold(false);
   gateway_.disk().release_all();
   gateway_.run();

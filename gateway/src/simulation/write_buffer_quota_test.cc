@@ -135,7 +135,7 @@ TEST_F(WriteBufferQuotaTest, AReservationEndsWithItsTask) {
     }
     EXPECT_EQ(free(), pool().available()) << "round " << round;
     gateway_.advance(limits::kTick);
-    EXPECT_EQ(gateway_.disk(kLive).waiting(), 3u) << "reads that waited are told";
+    EXPECT_EQ(gateway_.disk(kLive).waiting(), 3u) << "reads that waited are notified";
     for (const auto& w : writers_) {
       if (!w->host.connection().closed()) w->host.connection().hang_up();
     }

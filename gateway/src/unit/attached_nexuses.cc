@@ -119,7 +119,7 @@ bool AttachedNexuses::pop(AttachedNexus& nexus, UnitAttention* out) {
   if (nexus.pending.empty()) return false;
   *out = nexus.pending.front();
   nexus.pending.erase(nexus.pending.begin());
-  if (nexus.forwarded()) log_->told(*out, nexus.nexus_id());
+  if (nexus.forwarded()) log_->record_reported(*out, nexus.nexus_id());
   if (nexus.pending.empty()) nexus.attention.store(false, std::memory_order_release);
   return true;
 }

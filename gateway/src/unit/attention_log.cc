@@ -25,7 +25,7 @@ AttentionLog::Moment AttentionLog::next() {
 }
 
 void AttentionLog::add(UnitAttention ua, const std::vector<Registration>& whom) {
-  if (whom.size() > limits::kMaxNamedAttentions) return tell_all(ua);
+  if (whom.size() > limits::kMaxNamedAttentions) return raise_for_all(ua);
   for (const Registration& who : whom) add({.at = next(), .what = ua, .who = who});
 }
 
@@ -42,11 +42,11 @@ void AttentionLog::add(Entry entry) {
   });
   const auto named = std::count_if(entries_.begin(), entries_.end(),
                                    [](const Entry& e) { return e.who.has_value(); });
-  if (entry.who && named >= limits::kMaxNamedAttentions) return tell_all(entry.what);
+  if (entry.who && named >= limits::kMaxNamedAttentions) return raise_for_all(entry.what);
   entries_.push_back(std::move(entry));
 }
 
-void AttentionLog::tell_all(UnitAttention ua) {
+void AttentionLog::raise_for_all(UnitAttention ua) {
   std::erase_if(entries_, [ua](const Entry& e) { return e.what == ua; });
   entries_.push_back({.at = next(), .what = ua, .names_lost = true});
 }
@@ -68,24 +68,25 @@ std::vector<UnitAttention> AttentionLog::raised_for_forwarded(Moment since, Nano
   return raised;
 }
 
-void AttentionLog::told(UnitAttention ua, const NexusId& id) {
+void AttentionLog::record_reported(UnitAttention ua, const NexusId& id) {
   for (Entry& e : entries_) {
     if (e.what == ua && (e.here || (e.who && e.who->covers(id)))) e.note(id);
   }
 }
 
 void AttentionLog::Entry::note(const NexusId& id) {
-  if (!was_told(id) && told.size() < limits::kMaxToldNexuses) told.push_back(id);
+  if (!was_reported_to(id) && reported_to.size() < limits::kMaxNotifiedNexuses)
+    reported_to.push_back(id);
 }
 
-bool AttentionLog::Entry::was_told(const NexusId& id) const {
-  return std::ranges::find(told, id) != told.end();
+bool AttentionLog::Entry::was_reported_to(const NexusId& id) const {
+  return std::ranges::find(reported_to, id) != reported_to.end();
 }
 
 bool AttentionLog::Entry::concerns_forwarded(Moment since, Nanos host_since,
                                              const NexusId& id) const {
-  if (who) return who->covers(id) && !was_told(id);
-  if (here) return *here >= host_since && !was_told(id);
+  if (who) return who->covers(id) && !was_reported_to(id);
+  if (here) return *here >= host_since && !was_reported_to(id);
   return names_lost || at > since;
 }
 

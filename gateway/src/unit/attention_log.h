@@ -42,7 +42,7 @@ class AttentionLog {
   std::vector<UnitAttention> raised_for_forwarded(Moment since, Nanos host_since,
                                                   const NexusId& id) const;
   // `ua` was reported to the forwarded nexus `id`.
-  void told(UnitAttention ua, const NexusId& id);
+  void record_reported(UnitAttention ua, const NexusId& id);
 
   size_t size() const { return entries_.size(); }
 
@@ -55,13 +55,13 @@ class AttentionLog {
     std::optional<Nanos> here = {};
     bool names_lost = false;  // for all nexuses, because there were too many names
     // forwarded nexuses that got it; beyond the limit they get it again
-    std::vector<NexusId> told = {};
-    bool was_told(const NexusId& id) const;
+    std::vector<NexusId> reported_to = {};
+    bool was_reported_to(const NexusId& id) const;
     bool concerns_forwarded(Moment since, Nanos host_since, const NexusId& id) const;
     void note(const NexusId& id);
   };
   void add(Entry entry);
-  void tell_all(UnitAttention ua);
+  void raise_for_all(UnitAttention ua);
 
   std::vector<Entry> entries_;  // oldest first; one entry for each `what` and `who`
 };

@@ -30,7 +30,8 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
   {
     const std::lock_guard lock(unit.mutex());
     if (unit.backend_state_locked() != BackendState::kAbsent) {
-      log::error("served twice: give it up first", {{"unit", unit.uuid_text()}});
+      log::error("a unit that has a backend was given another; release it first",
+                 {{"unit", unit.uuid_text()}});
       return;
     }
     // R8: the reservations are in effect before the gate opens.

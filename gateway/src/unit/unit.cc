@@ -196,7 +196,7 @@ Result<void> Unit::check_medium() const { return shared_backend()->check(); }
 
 bool Unit::write_cache() const { return shared_backend()->write_cache(); }
 
-bool Unit::told_write_cache() const {
+bool Unit::reported_write_cache() const {
   const std::lock_guard lock(mutex_);
   return cache_settling_ || backend_->write_cache();
 }

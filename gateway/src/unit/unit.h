@@ -117,7 +117,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
   // `told` is called with an epoch newer than this gateway's, on any reactor: such a gateway is
   // fenced (R1). Call it before the unit is exported.
-  void watch_epochs(std::function<void(uint64_t epoch)> told) { newer_epoch_ = std::move(told); }
+  void watch_epochs(std::function<void(uint64_t epoch)> on_newer) {
+    newer_epoch_ = std::move(on_newer);
+  }
   void tell_epoch(uint64_t epoch) const {
     if (epoch > this->epoch() && newer_epoch_) newer_epoch_(epoch);
   }
@@ -158,7 +160,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   MediumHealth medium_health() const;   // as of the last poll; any thread
   bool write_cache() const;             // any thread
   // The state that hosts see: on until the cache is off and flushed. Any thread.
-  bool told_write_cache() const;
+  bool reported_write_cache() const;
   // Not null while the cache is being switched off (unit/write_cache.h).
   std::shared_ptr<CacheSettling>& cache_settling_locked() { return cache_settling_; }
   bool cache_settling() const;

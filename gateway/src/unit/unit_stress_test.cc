@@ -1,5 +1,5 @@
-// Whole commands of several nexuses on several threads, while resets, resizes and attentions come
-// in between. The thread sanitizer watches; each test ends only if every command is answered.
+// Commands of several nexuses on several threads, concurrent with resets, aborts, unit attentions
+// and resizes. The thread sanitizer checks them; the test ends only if every command is answered.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -23,6 +23,8 @@ constexpr unsigned kThreads = 3;
 constexpr unsigned kCommands = 4000;  // per nexus
 constexpr unsigned kDepth = 8;
 constexpr uint32_t kHotBlocks = 32;
+constexpr uint64_t kResizes = 64;
+constexpr uint64_t kResizeStep = 65536;  // bytes
 
 class NoAio : public Aio {
  public:
@@ -56,6 +58,8 @@ class Host {
 
   unsigned torn = 0;
   unsigned good = 0;
+  unsigned resets = 0;      // done
+  unsigned attentions = 0;  // reported
 
  private:
   struct Slot {
@@ -84,13 +88,14 @@ class Host {
       nexus_->data_ready(c);
     }
     if (random_() % 100 == 0) nexus_->abort(c);
-    if (begun_ % 1000 == 0) nexus_->logical_unit_reset(0, [this](bool) { ++resets_; });
-    if (begun_ % 500 == 0) nexus_->find(0)->unit().attached().raise({0x2a, 0x09}, nullptr);
+    if (begun_ % 1000 == 0) nexus_->logical_unit_reset(0, [this](bool) { ++resets; });
+    if (begun_ % 500 == 0) nexus_->find(0)->unit().attached().raise({0x2a, 0x01}, nullptr);
   }
 
   void ended(Slot& slot) {
     ++ended_;
     latencies_.settle(now_);
+    if (slot.command.status == scsi::Status::kCheckCondition) ++attentions;
     if (slot.read && slot.command.status == scsi::Status::kGood && !slot.command.aborted()) {
       ++good;
       look(slot.command);
@@ -127,11 +132,10 @@ class Host {
   std::shared_ptr<Nexus> nexus_;
   unsigned begun_ = 0;
   unsigned ended_ = 0;
-  unsigned resets_ = 0;
   bool closed_ = false;
 };
 
-TEST(UnitStress, EveryCommandEndsAndNoReadIsTornDuringResets) {
+TEST(UnitStress, EveryCommandEndsAndNoReadIsTornDuringResetsAndResizes) {
   ThreadedReactors reactors(kThreads);
   backend::Spec spec;
   spec.kind = "memory";
@@ -146,11 +150,18 @@ TEST(UnitStress, EveryCommandEndsAndNoReadIsTornDuringResets) {
   }
   std::vector<std::thread> threads;
   for (auto& host : hosts) threads.emplace_back([&host] { host->run(); });
+  for (uint64_t i = 1; i <= kResizes; ++i) {
+    EXPECT_TRUE(unit->resize(spec.size + i * kResizeStep).ok());
+    std::this_thread::yield();
+  }
   for (auto& thread : threads) thread.join();
   for (const auto& host : hosts) {
     EXPECT_EQ(host->torn, 0u);
     EXPECT_GT(host->good, 0u);
+    EXPECT_GT(host->resets, 0u);
+    EXPECT_GT(host->attentions, 0u);
   }
+  EXPECT_EQ(unit->blocks(), (spec.size + kResizes * kResizeStep) / 512);
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 0u);
 }
 

@@ -90,7 +90,7 @@ void acquire(CacheSettling& settling, uint64_t first, Granted granted) {
 
 // A flush may take long, so no blocks are held during it, except one shared block that prevents the
 // backend from closing (unit/closing.cc).
-void keep_one(RangeHold& hold) {
+void hold_one_block(RangeHold& hold) {
   CacheSettling& settling = *static_cast<CacheSettling*>(hold.context);
   settling.unit->ranges().release(settling.context.reactor, hold, settling.context.reactors);
   acquire(settling, std::max<uint64_t>(settling.unit->blocks(), 1) - 1,
@@ -101,7 +101,7 @@ void keep_one(RangeHold& hold) {
 // after the flush without being in it. A shared hold on all blocks waits for them.
 void settle(const SettlingPtr& settling) {
   settling->alive = settling;
-  acquire(*settling, 0, keep_one);
+  acquire(*settling, 0, hold_one_block);
 }
 
 // The caller holds the mutex. Null: the backend can't. *begun: the caller must start the settling.
@@ -234,7 +234,7 @@ void reset_cache(Unit& unit, const ReactorContext& context, std::function<void()
   if (unit.default_write_cache()) {
     // If it is being switched off, that ends first.
     if (turn_cache_on(unit) || !turn_cache_off(unit, context, again)) done();
-  } else if (!unit.told_write_cache() || !turn_cache_off(unit, context, again)) {
+  } else if (!unit.reported_write_cache() || !turn_cache_off(unit, context, again)) {
     done();
   }
 }

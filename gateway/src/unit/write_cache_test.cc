@@ -62,7 +62,7 @@ TEST_F(WriteCacheTest, ModeSelectCompletesOnlyAfterTheFlush) {
   EXPECT_FALSE(backend->cache) << "what is written now is durable";
   EXPECT_TRUE(reported_on(*b)) << "what was written before isn't yet";
   EXPECT_EQ(select(*b, false).command.status, Status::kBusy);
-  EXPECT_EQ(start(*b, test_unit_ready()).command.status, Status::kGood) << "told too early";
+  EXPECT_EQ(start(*b, test_unit_ready()).command.status, Status::kGood) << "reported too early";
   backend->release_all();
   EXPECT_TRUE(off.done());
   EXPECT_EQ(off.command.status, Status::kGood);
@@ -98,7 +98,7 @@ TEST_F(WriteCacheTest, ConcurrentRequestsToDisableTheCacheReceiveTheSameResult) 
     reactors.run();
     EXPECT_EQ(one.command.status == Status::kGood, fate == 0);
     EXPECT_EQ(other, fate);
-    EXPECT_EQ(backend->cache, fate != 0) << "as they were told";
+    EXPECT_EQ(backend->cache, fate != 0) << "as reported";
   }
 }
 
@@ -232,7 +232,7 @@ TEST_F(CachedTest, AResetThatEnablesTheCacheCompletesAfterADisablingFlush) {
   a->logical_unit_reset(0, [&finished](bool) { ++finished; });
   reactors.run();
   EXPECT_EQ(finished, 0);
-  EXPECT_FALSE(backend->cache) << "who turned it off isn't told yet";
+  EXPECT_FALSE(backend->cache) << "the nexus that disabled it has no answer yet";
   backend->release_all();
   reactors.run();
   EXPECT_EQ(off, 0);

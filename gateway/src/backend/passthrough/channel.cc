@@ -80,7 +80,7 @@ void Channel::on_poll(AioOp& op, int32_t result) {
   auto& self = *static_cast<Channel*>(op.context);
   self.armed_ = false;
   // A device that went hangs up at once and for good, while its last commands are still on the way.
-  if (result < 0 || (result & (POLLHUP | POLLERR)) != 0) self.look_again_soon();
+  if (result < 0 || (result & (POLLHUP | POLLERR)) != 0) self.check_again_soon();
   self.collect_and_submit();
 }
 
@@ -138,8 +138,8 @@ Channel* Channels::add(Aio& aio) {
   if (count == slots_.size()) return nullptr;
   auto made = make_(aio);
   if (!made) {
-    if (!told_) log::error("a reactor can't reach a device", {{"error", made.error()}});
-    told_ = true;
+    if (!error_logged_) log::error("a reactor can't reach a device", {{"error", made.error()}});
+    error_logged_ = true;
     return nullptr;
   }
   slots_[count].channel = std::move(made).value();

@@ -46,7 +46,7 @@ class Channel {
   virtual int poll_fd() const = 0;     // readable when a command has ended
   virtual unsigned limit() const = 0;  // commands in flight, > 0
   // Requests another check soon without an event, for completions that can't be signaled.
-  void look_again_soon() { soon_ = true; }
+  void check_again_soon() { soon_ = true; }
 
  private:
   struct List {
@@ -91,7 +91,7 @@ class Channels {
   const Make make_;
   std::mutex mutex_;
   std::atomic<unsigned> count_ = 0;
-  bool told_ = false;
+  bool error_logged_ = false;
   std::array<Slot, limits::kMaxReactors> slots_;
 };
 

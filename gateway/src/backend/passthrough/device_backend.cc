@@ -32,7 +32,7 @@ Result<backend::Extent> DeviceBackend::allocation(uint64_t offset, uint64_t limi
 }
 
 // `closed`: what is wrong when it is; empty: nothing.
-Result<void> DeviceBackend::look_again(uint64_t wanted, const std::string& closed) {
+Result<void> DeviceBackend::check_device(uint64_t wanted, const std::string& closed) {
   std::shared_ptr<FileDescriptor> fd;
   {
     const std::lock_guard lock(control_);

@@ -20,8 +20,8 @@ class DeviceBackend : public backend::Backend {
   void close(std::function<void()> closed) final;
   // Reports everything as allocated: few devices report allocation.
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const final;
-  Result<void> resize(uint64_t new_size) final { return look_again(new_size, "is closed"); }
-  Result<void> check() final { return look_again(0, {}); }
+  Result<void> resize(uint64_t new_size) final { return check_device(new_size, "is closed"); }
+  Result<void> check() final { return check_device(0, {}); }
 
  protected:
   DeviceBackend(std::string path, Claim claim, Channels::Make make)
@@ -37,7 +37,7 @@ class DeviceBackend : public backend::Backend {
   Channels channels_;  // they use members of the derived class, so its destructor clears them
 
  private:
-  Result<void> look_again(uint64_t wanted, const std::string& closed);
+  Result<void> check_device(uint64_t wanted, const std::string& closed);
 
   mutable std::mutex control_;  // protects claim_.fd after the open
 };

@@ -124,7 +124,7 @@ void NvmeChannel::hand_over() {
   do {
     submitted = io_uring_submit(&ring_);
   } while (submitted == -EINTR);
-  if (submitted < 0 || io_uring_sq_ready(&ring_) != 0) look_again_soon();
+  if (submitted < 0 || io_uring_sq_ready(&ring_) != 0) check_again_soon();
 }
 
 Channel::Collected NvmeChannel::collect() {

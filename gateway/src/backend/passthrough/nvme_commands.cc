@@ -29,7 +29,8 @@ constexpr uint64_t kMostBlocks = 65536;  // NLB has 16 bits and is 0's based
 constexpr uint32_t kTimeout = 30'000;      // milliseconds
 constexpr uint32_t kLongTimeout = 60'000;  // milliseconds
 
-void place(NvmeStep& step, const Io& io, const NvmeTraits& traits, uint64_t most, uint32_t flags) {
+void set_blocks(NvmeStep& step, const Io& io, const NvmeTraits& traits, uint64_t most,
+                uint32_t flags) {
   const uint64_t block = traits.block_size;
   const uint64_t left = io.length - io.priv.a;
   step.bytes = std::min({left, most / block * block, kMostBlocks * block});
@@ -44,12 +45,12 @@ void zeroes(NvmeStep& step, const Io& io, const NvmeTraits& traits, uint32_t fua
     const bool deallocate = io.op == Op::kDiscard || (io.flags & backend::kIoMayUnmap) != 0;
     step.command.opcode = kWriteZeroes;
     step.command.timeout_ms = kLongTimeout;
-    return place(step, io, traits, traits.max_zeroes,
-                 fua | (deallocate && traits.discards_by_zeroes ? kDeallocate : 0));
+    return set_blocks(step, io, traits, traits.max_zeroes,
+                      fua | (deallocate && traits.discards_by_zeroes ? kDeallocate : 0));
   }
   step.command.opcode = kWrite;
   step.source = Source::kZeros;
-  place(step, io, traits, std::min(traits.max_transfer, backend::kZerosSize), fua);
+  set_blocks(step, io, traits, std::min(traits.max_transfer, backend::kZerosSize), fua);
 }
 
 void deallocate(NvmeStep& step, const Io& io, const NvmeTraits& traits) {
@@ -95,11 +96,11 @@ NvmeStep next_step(Io& io, const NvmeTraits& traits, bool durable) {
     step.command.opcode = kRead;
     step.source = Source::kIov;
     // FUA on a read would only make the drive write its cache back first.
-    place(step, io, traits, traits.max_transfer, 0);
+    set_blocks(step, io, traits, traits.max_transfer, 0);
   } else if (io.op == Op::kWrite) {
     step.command.opcode = kWrite;
     step.source = Source::kIov;
-    place(step, io, traits, traits.max_transfer, fua);
+    set_blocks(step, io, traits, traits.max_transfer, fua);
   } else if (io.op == Op::kWriteZeroes || traits.discards_by_zeroes) {
     zeroes(step, io, traits, fua);
   } else {

@@ -75,7 +75,7 @@ Result<void> SgBackend::probe(const Spec& spec) {
   if (ioctl(shared_.fd, SG_GET_VERSION_NUM, &version) != 0 || version < 30000) {
     return fail(path_, "is no SCSI generic device", "name one (/dev/sg0)");
   }
-  Result<ScsiMedium> found = SgDevice(shared_.fd, path_).look();
+  Result<ScsiMedium> found = SgDevice(shared_.fd, path_).query();
   if (!found) return Error{found.error()};
   const ScsiMedium& medium = *found;
   if (medium.block_size != spec.block_size) {

@@ -118,7 +118,7 @@ Channel::Collected SgChannel::collect() {
   } while (n < 0 && errno == EINTR);
   if (n < 0) {
     // EAGAIN: none has ended. Anything else: the device is going; its last commands end soon.
-    if (errno != EAGAIN) look_again_soon();
+    if (errno != EAGAIN) check_again_soon();
     return {};
   }
   Request& request = *static_cast<Request*>(header.usr_ptr);

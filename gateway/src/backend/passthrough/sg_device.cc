@@ -89,7 +89,7 @@ Result<ScsiMedium> SgDevice::capacity() const {
   return medium;
 }
 
-Result<ScsiMedium> SgDevice::look() const {
+Result<ScsiMedium> SgDevice::query() const {
   const auto inquiry = ask(std::array<uint8_t, 6>{0x12, 0, 0, 0, 96}, 96, "INQUIRY");
   if (!inquiry) return Error{inquiry.error()};
   const Result<std::string> name = parse_inquiry(inquiry.value());

@@ -17,7 +17,7 @@ class SgDevice {
   SgDevice(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
 
   // Queries all properties. The error names path, cause and remedy.
-  Result<ScsiMedium> look() const;
+  Result<ScsiMedium> query() const;
   // Queries the capacity only; error: not ready.
   Result<ScsiMedium> capacity() const;
 

@@ -270,7 +270,7 @@ TEST(SgAnswer, ADeferredErrorFailsOrRetriesThePresentCommand) {
   for (const Bytes& lost : {Bytes{0xf1, 0, 3}, Bytes{0x73, 5, 0x20, 0, 0, 0, 0, 0}}) {
     const SgOutcome o = outcome_of(header, lost);
     EXPECT_NE(o.error, 0);
-    EXPECT_TRUE(o.answered) << "hosts are told as it came";
+    EXPECT_TRUE(o.answered) << "reported to hosts as it came";
     EXPECT_FALSE(o.retry || o.refused);
   }
 }

@@ -76,10 +76,13 @@ TEST_F(RbdTest, AnImageWithoutExclusiveLockIsRefused) {
               HasSubstr("rbd feature enable " + ceph.path("unlocked") + " exclusive-lock"));
 }
 
-TEST_F(RbdTest, ACacheEnabledByTheImageIsRefused) {
+TEST_F(RbdTest, ACacheEnabledByTheImageOrItsPoolIsRefused) {
   ASSERT_EQ(admin("rbd config image set " + ceph.path() + " rbd_cache true"), 0);
   EXPECT_THAT(refusal(ceph.spec()), HasSubstr("rbd config image rm " + ceph.path() + " rbd_cache"));
   ASSERT_EQ(admin("rbd config image rm " + ceph.path() + " rbd_cache"), 0);
+  ASSERT_EQ(admin("rbd config pool set rbd rbd_cache true"), 0);
+  EXPECT_THAT(refusal(ceph.spec()), HasSubstr("rbd config pool rm rbd rbd_cache"));
+  ASSERT_EQ(admin("rbd config pool rm rbd rbd_cache"), 0);
   auto backend = open(ceph.spec());
   ASSERT_NE(backend, nullptr);
   EXPECT_FALSE(backend->write_cache());

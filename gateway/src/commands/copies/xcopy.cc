@@ -149,14 +149,14 @@ bool ExtendedCopy::admit(Unit& unit) {
     return false;
   }
   bool in_use = false;
-  if (list_.keeps_results()) {
+  if (list_.retains_results()) {
     record_ = command_.nexus->copies().start(unit, false, list_.list_id, &in_use);
   }
   if (in_use) {  // OPERATION IN PROGRESS
     finish_sense(command_, Sense::make(SenseKey::kIllegalRequest, 0x00, 0x16));
     return false;
   }
-  if ((list_.keeps_results() && !record_) || !copier_.reserve_memory()) {
+  if ((list_.retains_results() && !record_) || !copier_.reserve_memory()) {
     if (record_) command_.nexus->copies().forget(record_);
     finish_status(command_, scsi::Status::kBusy);
     return false;

@@ -29,7 +29,7 @@ TEST_F(XcopyTest, ACopyWaitsForBytesOfBothUnitsPieceByPiece) {
       reactors.run();
       EXPECT_EQ(task.completions, 0) << piece;
       Task& read = start(*b, read16(0, 8), {}, uint64_t{source ? 1u : 0u} << 48);
-      EXPECT_TRUE(read.done()) << "blocks that wait for bandwidth are nobody's";
+      EXPECT_TRUE(read.done()) << "blocks that wait for bandwidth are not held";
       now += kSecond;
       a->tick();
     }

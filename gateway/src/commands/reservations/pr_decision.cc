@@ -91,7 +91,7 @@ class PrDecider {
 
   void register_nexus();
   void unregister();
-  bool place(const NexusId& who, bool all_ports);
+  bool add_registration(const NexusId& who, bool all_ports);
   bool persist_refused(uint16_t at, int bit);
   void reserve();
   void release();
@@ -121,7 +121,7 @@ void withdraw(ReservationState& state, const NexusId& who, bool all_ports) {
 }
 
 // Registers with the request's key. False (and refused): too many registrations.
-bool PrDecider::place(const NexusId& who, bool all_ports) {
+bool PrDecider::add_registration(const NexusId& who, bool all_ports) {
   ReservationState& state = next();
   withdraw(state, who, all_ports);
   if (state.registrations.size() >= limits::kMaxRegistrations) {
@@ -154,11 +154,11 @@ void PrDecider::register_nexus() {
   if (leaves) {
     unregister();
   } else {
-    if (!place(nexus_, list_.all_target_ports)) return;
+    if (!add_registration(nexus_, list_.all_target_ports)) return;
     for (const NexusId& other : request_.also) {
       // As if the request had arrived from that port with a reservation key of zero.
       if (old_.find(other)) return conflict();
-      if (!place(other, list_.all_target_ports)) return;
+      if (!add_registration(other, list_.all_target_ports)) return;
     }
   }
   next().aptpl = list_.aptpl;
@@ -275,7 +275,7 @@ void PrDecider::move() {
     return refuse(Sense::invalid_field_in_parameter_list(kMoveTransportIdAt));
   }
   if (persist_refused(kMoveFlagsAt, kAptplBit)) return;
-  if (!place(*request_.move_to, false)) return;
+  if (!add_registration(*request_.move_to, false)) return;
   if (list_.unregister) withdraw(next(), nexus_, false);
   next().holder = *request_.move_to;
   next().aptpl = list_.aptpl;

@@ -236,8 +236,11 @@ TEST_F(PrDecisionTest, AReleaseByANonHolderReturnsGoodAndChangesNothing) {
   enlist(kA, 0xa);
   enlist(kB, 0xb);
   reserve(kA, 0xa, kWero);
+  const ReservationState before = state_;
   EXPECT_EQ(ask(kB, PrOutAction::kRelease, 0xb, 0, kWero), Status::kGood);
-  EXPECT_TRUE(state_.holds(kA));
+  EXPECT_FALSE(last_.changed);
+  EXPECT_TRUE(last_.attentions.empty());
+  EXPECT_EQ(state_, before);
 }
 
 TEST_F(PrDecisionTest, ReleaseOfAnotherTypeThanHeldIsRefused) {

@@ -42,7 +42,7 @@ PrDecision difference(const ReservationState& old, ReservationState found) {
 
 // Waits for all writers in the unit: third-party copies that a preempted nexus sent to other units
 // may be writing here.
-struct Look {
+struct WriterBarrier {
   RangeHold hold;
   std::shared_ptr<Unit> unit;
   ReactorContext context;
@@ -50,17 +50,20 @@ struct Look {
 
   static void begin(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
                     std::function<void()> done) {
-    auto* look = new Look{{}, unit, context, std::move(done)};
-    look->hold.first = 0;
-    look->hold.last = unit->blocks() - 1;
-    look->hold.context = look;
-    look->hold.on_grant = [](RangeHold& hold) { end(static_cast<Look*>(hold.context)); };
-    if (unit->ranges().acquire(context.reactor, look->hold, context.reactors)) end(look);
+    auto* barrier = new WriterBarrier{{}, unit, context, std::move(done)};
+    barrier->hold.first = 0;
+    barrier->hold.last = unit->blocks() - 1;
+    barrier->hold.context = barrier;
+    barrier->hold.on_grant = [](RangeHold& hold) {
+      end(static_cast<WriterBarrier*>(hold.context));
+    };
+    if (unit->ranges().acquire(context.reactor, barrier->hold, context.reactors)) end(barrier);
   }
-  static void end(Look* ended) {
-    const std::unique_ptr<Look> look(ended);
-    look->unit->ranges().release(look->context.reactor, look->hold, look->context.reactors);
-    look->done();
+  static void end(WriterBarrier* ended) {
+    const std::unique_ptr<WriterBarrier> barrier(ended);
+    barrier->unit->ranges().release(barrier->context.reactor, barrier->hold,
+                                    barrier->context.reactors);
+    barrier->done();
   }
 };
 
@@ -96,9 +99,9 @@ void take_in_settled(const std::shared_ptr<Unit>& unit, const ReactorContext& co
     }
   }
   if (aborts.empty()) return done();
-  abort_everywhere(*unit, *context.reactors, context.reactor,
-                   {.which = covered_by(std::move(aborts), by)},
-                   [unit, context, done = std::move(done)] { Look::begin(unit, context, done); });
+  abort_everywhere(
+      *unit, *context.reactors, context.reactor, {.which = covered_by(std::move(aborts), by)},
+      [unit, context, done = std::move(done)] { WriterBarrier::begin(unit, context, done); });
 }
 
 }  // namespace sluice::lun

@@ -52,7 +52,7 @@ Result<std::optional<DeviceLabel>> read_label(int device, const std::string& pat
   if (damaged) {
     return Error{path +
                  ": its label is damaged, so whose data it holds is not known; restore its "
-                 "first mebibyte, or, once nobody needs the data, `blkdiscard -z` it"};
+                 "first mebibyte, or, once the data is not needed, `blkdiscard -z` it"};
   }
   return std::optional<DeviceLabel>();
 }

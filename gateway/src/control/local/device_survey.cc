@@ -127,11 +127,11 @@ std::string foreign_data(int device, const std::string& path) {
   if (what.empty() && !table.empty()) what = "a partition table (" + table + ")";
   if (found == 0) {
     return fail(path, "holds data that is not Sluice's: " + what,
-                "once nobody needs it, `wipefs --all` it, or take it out of the pool")
+                "once it is not needed, `wipefs --all` it, or take it out of the pool")
         .message;
   }
   return fail(path, found == -2 ? "holds signatures of several kinds of data" : "can't be read",
-              "once nobody needs what it holds, `wipefs --all` it, or take it out of the pool")
+              "once its data is not needed, `wipefs --all` it, or take it out of the pool")
       .message;
 }
 

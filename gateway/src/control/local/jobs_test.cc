@@ -107,7 +107,7 @@ TEST_F(JobsTest, TheRecordsOfAVolumeAreDeletedAfterItsDataAndNotRecreated) {
   ASSERT_EQ(::flock(writer.get(), LOCK_UN), 0);
   EXPECT_EQ(run(remove).problem, "");
   EXPECT_EQ(records(), 0u);
-  EXPECT_FALSE(file.update(record).ok()) << "who was held up brings nothing back";
+  EXPECT_FALSE(file.update(record).ok()) << "a delayed attempt restores nothing";
 }
 
 TEST_F(JobsTest, AVolumeIsNotDeletedWhileItsDataIsLocked) {
@@ -134,7 +134,8 @@ TEST_F(JobsTest, AVolumeIsNotDeletedWhileItsDataIsLocked) {
       EXPECT_FALSE(refused.unsupported) << "it is to come again";
       EXPECT_EQ(size_of("disk"), 4096);
       EXPECT_EQ(records(), before);
-      EXPECT_TRUE(file.update(record).ok()) << "whoever has the data may yet write its record";
+      EXPECT_TRUE(file.update(record).ok())
+          << "the gateway that has the data may yet write its record";
     }
     EXPECT_EQ(run(remove).problem, "");
     EXPECT_EQ(size_of("disk"), -1);

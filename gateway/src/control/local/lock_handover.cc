@@ -231,7 +231,7 @@ Result<void> kill_holder(const Holder& holder, const Holder& self) {
                  " holds it in another pid namespace, from which it can't be killed; run "
                  "the gateways of a node in one (hostPID)"};
   }
-  if (holder.pid == self.pid) return Error{"this process has not let go of it yet"};
+  if (holder.pid == self.pid) return Error{"this process has not released it yet"};
   // First the descriptor, then the check: the descriptor can't refer to another process later.
   const FileDescriptor process(
       static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(holder.pid), 0)));

@@ -100,13 +100,17 @@ TEST_F(RecordDamageTest, ARecordIsRefusedIfBothFilesAreDamagedAndTheClaimsAreMis
 }
 
 // A gateway of an earlier release writes no copy.
-TEST_F(RecordDamageTest, AnOlderCopyIsReplacedByTheNextOwner) {
-  Record newer = some_record();
+TEST_F(RecordDamageTest, AMissingOrOlderCopyIsReplacedByTheNextOwner) {
+  ASSERT_EQ(::unlinkat(directory_.get(), (std::string(kVolumeUid) + ".copy").c_str(), 0), 0);
+  EXPECT_EQ(file_.read().value(), some_record());
+  ASSERT_TRUE(file_.claim(next(), Outlasts::kPowerCut));
+  EXPECT_EQ(content(".copy"), format_record(next()));
+  Record newer = next();
   newer.generation = 4;
   put(".volume", format_record(newer));
   EXPECT_EQ(file_.read().value(), newer);
   Record owner = newer;
-  owner.epoch = 8;
+  owner.epoch = 9;
   ASSERT_TRUE(file_.claim(owner, Outlasts::kPowerCut));
   EXPECT_EQ(content(".copy"), format_record(owner));
   EXPECT_EQ(content(".volume"), format_record(owner));

@@ -25,7 +25,7 @@ TEST_F(RbdPoolTest, NoImageIsOpenedBeforeTheClientIsRecorded) {
   EXPECT_TRUE(storage->open(volume(1)).pending);
   EXPECT_THAT(one.look(), HasSubstr("is not recorded by the control plane yet"));
   EXPECT_TRUE(storage->open(volume(1)).pending);
-  EXPECT_EQ(owner(), "") << "opened by a client that nobody could shut out";
+  EXPECT_EQ(owner(), "") << "opened by a client that no gateway could shut out";
   one.answers = wire::COMMIT_RESULT_COMMITTED;
   one.reconnect();
   const auto backend = one.open(*storage, volume(1));

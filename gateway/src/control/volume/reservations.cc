@@ -122,39 +122,40 @@ void StreamReservations::post(const lun::StoreReply& reply, std::function<void()
 
 void StreamReservations::commit(const std::string& unit_uuid, const lun::ReservationState& state,
                                 lun::StoreReply reply, CommitDone done) {
-  const auto say = [this, reply, done = std::move(done)](lun::CommitOutcome outcome,
-                                                         const std::string& why) {
+  const auto respond = [this, reply, done = std::move(done)](lun::CommitOutcome outcome,
+                                                             const std::string& why) {
     post(reply, [done, outcome, why] { done(outcome, why); });
   };
   const std::optional<Record> owned = record_of(unit_uuid);
-  if (!owned) return say(lun::CommitOutcome::kNotCommitted, kNotOwner);
+  if (!owned) return respond(lun::CommitOutcome::kNotCommitted, kNotOwner);
   const uint64_t epoch = owned->epoch;
   const uint64_t generation = owned->generation;
   const Nanos deadline = setup_.now() + limits::kReservationStoreBound;
-  const auto answer = [this, unit_uuid, epoch, generation, state, deadline, say](
+  const auto answer = [this, unit_uuid, epoch, generation, state, deadline, respond](
                           wire::CommitResult result, const wire::ReservationState*,
                           const std::string& why) {
     switch (result) {
       case wire::COMMIT_RESULT_COMMITTED:
         return written_too(
-            unit_uuid, epoch, generation + 1, state, deadline, [say](const Result<void>& written) {
-              say(written ? lun::CommitOutcome::kCommitted : lun::CommitOutcome::kUnknown,
-                  written.error());
+            unit_uuid, epoch, generation + 1, state, deadline,
+            [respond](const Result<void>& written) {
+              respond(written ? lun::CommitOutcome::kCommitted : lun::CommitOutcome::kUnknown,
+                      written.error());
             });
       case wire::COMMIT_RESULT_NOT_COMMITTED:
-        return say(lun::CommitOutcome::kNotCommitted, why);
+        return respond(lun::CommitOutcome::kNotCommitted, why);
       case wire::COMMIT_RESULT_FENCED:
         setup_.fenced(unit_uuid);
-        return say(lun::CommitOutcome::kUnknown, "the volume has a newer epoch");
+        return respond(lun::CommitOutcome::kUnknown, "the volume has a newer epoch");
       case wire::COMMIT_RESULT_CONFLICT:
-        return say(lun::CommitOutcome::kUnknown, "another generation was stored meanwhile");
+        return respond(lun::CommitOutcome::kUnknown, "another generation was stored meanwhile");
       default:
         set_straggler(unit_uuid, epoch, true);
-        return say(lun::CommitOutcome::kUnknown, why);
+        return respond(lun::CommitOutcome::kUnknown, why);
     }
   };
   if (!send_commit(unit_uuid, epoch, generation, state, deadline, answer)) {
-    say(lun::CommitOutcome::kNotCommitted, "there is no stream to the control plane");
+    respond(lun::CommitOutcome::kNotCommitted, "there is no stream to the control plane");
   }
 }
 
@@ -217,22 +218,23 @@ void StreamReservations::write(const std::string& volume, uint64_t epoch, uint64
 // --- reads
 
 void StreamReservations::read(const std::string& unit_uuid, lun::StoreReply reply, ReadDone done) {
-  const auto say = [this, reply, done = std::move(done)](const Result<lun::ReservationState>& s) {
+  const auto respond = [this, reply,
+                        done = std::move(done)](const Result<lun::ReservationState>& s) {
     post(reply, [done, s] { done(s); });
   };
   const std::optional<Record> owned = record_of(unit_uuid);
-  if (!owned) return say(Error{kNotOwner});
+  if (!owned) return respond(Error{kNotOwner});
   const uint64_t epoch = owned->epoch;
   const Nanos deadline = setup_.now() + limits::kReservationStoreBound;
   load_until(*owned, epoch, has_straggler(unit_uuid), deadline,
-             [this, unit_uuid, epoch, deadline, say](Loaded loaded) {
+             [this, unit_uuid, epoch, deadline, respond](Loaded loaded) {
                if (loaded.what == Loaded::What::kFenced) setup_.fenced(unit_uuid);
-               if (loaded.what != Loaded::What::kState) return say(Error{loaded.why});
+               if (loaded.what != Loaded::What::kState) return respond(Error{loaded.why});
                set_straggler(unit_uuid, epoch, false);
                written_too(unit_uuid, epoch, loaded.generation, loaded.state, deadline,
-                           [say, state = loaded.state](const Result<void>& written) {
-                             if (!written) return say(Error{written.error()});
-                             say(state);
+                           [respond, state = loaded.state](const Result<void>& written) {
+                             if (!written) return respond(Error{written.error()});
+                             respond(state);
                            });
              });
 }

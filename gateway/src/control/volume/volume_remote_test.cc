@@ -62,7 +62,7 @@ TEST_F(RemoteVolumeTest, ALostVolumeIsFencedAndNotServedAgainInThatEpoch) {
   disk_.closing = true;
   unit_.fenced();
   step();
-  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING) << "told before the image was closed";
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING) << "reported before the image was closed";
   disk_.closing = false;
   disk_.lost.clear();
   step();
@@ -89,7 +89,7 @@ TEST_F(RemoteVolumeTest, APendingGrowthDoesNotDelayTheRestOfTheOrder) {
   EXPECT_EQ(unit_.shape.qos().iops(), 100);
   EXPECT_EQ(last().order(), 11u);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
-  EXPECT_EQ(last().capacity_bytes(), 1 << 20) << "told before it was so";
+  EXPECT_EQ(last().capacity_bytes(), 1 << 20) << "reported too early";
   const size_t told = reports_.size();
   step();
   EXPECT_EQ(reports_.size(), told);

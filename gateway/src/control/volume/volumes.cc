@@ -15,37 +15,15 @@ namespace {
 
 constexpr uint64_t kNow = 0;  // a step without delay; it does not invalidate others
 
-int digit_of(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-// 32 lower-case digits, with hyphens where a UUID has them.
-bool parse_uid(const std::string& text, std::array<uint8_t, 16>* uuid) {
-  if (text.size() != 36) return false;
-  size_t at = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i == 8 || i == 13 || i == 18 || i == 23) {
-      if (text[i] != '-') return false;
-      continue;
-    }
-    const int digit = digit_of(text[i]);
-    if (digit < 0) return false;
-    uint8_t& byte = (*uuid)[at / 2];
-    byte = static_cast<uint8_t>(at % 2 == 0 ? digit << 4 : byte | digit);
-    ++at;
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
   lun::UnitIdentity identity;
-  if (!parse_uid(volume.uid(), &identity.uuid)) {
+  const auto uuid = uuid_of(volume.uid());
+  if (!uuid || uuid_text(*uuid) != volume.uid()) {
     return Error{"uid \"" + volume.uid() + "\" is no UUID in lower case"};
   }
+  identity.uuid = *uuid;
   if (volume.block_size() != 512 && volume.block_size() != 4096) {
     return Error{"block size " + std::to_string(volume.block_size()) + " is not 512 or 4096"};
   }
@@ -59,7 +37,7 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
   const std::string& naa = volume.naa();
   if (naa.size() == 32) {
     for (size_t i = 1; i < 7; ++i) {
-      const int digit = digit_of(naa[i]);
+      const int digit = hex_value(naa[i]);
       identity.oui = identity.oui << 4 | static_cast<uint32_t>(std::max(digit, 0));
     }
   }
@@ -252,7 +230,7 @@ bool Volumes::release_all(Nanos limit) {
     if (boot_clock_now() >= end) {
       const std::lock_guard lock(mutex_);
       for (const auto& [uid, entry] : entries_) {
-        log::warning("a volume has not let go in time", {{"volume", uid}});
+        log::warning("a volume was not released in time", {{"volume", uid}});
       }
       return false;
     }

@@ -218,10 +218,12 @@ TEST(Chap, WipingLeavesNoSecret) {
   access.chap = {"user", "one secret"};
   access.mutual = {"target", "two secret"};
   const char* first = access.chap.secret.data();
+  const char* second = access.mutual.secret.data();
   wipe(&access);
   EXPECT_TRUE(access.chap.secret.empty());
   EXPECT_TRUE(access.mutual.secret.empty());
   EXPECT_EQ(std::string(first, 10), std::string(10, '\0'));
+  EXPECT_EQ(std::string(second, 10), std::string(10, '\0'));
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // For tests: an initiator that talks to Login, and a gateway with some targets.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/reactors.h"
 #include "iscsi/login/login.h"
 #include "nexus/exports.h"
 
@@ -50,6 +52,14 @@ struct Reply {
   uint8_t flags() const { return answer.header.flags(); }
   uint16_t status() const { return answer.header.u16(36); }
   Keys keys() const { return keys_of(answer.text); }
+};
+
+// Runs nothing that is posted to it; a SessionDirectory needs one.
+class IdleReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 1; }
+  unsigned current() const override { return 0; }
+  void post(unsigned, std::function<void()>) override {}
 };
 
 // Targets: open to all, with CHAP, with mutual CHAP, and one for a different host only.

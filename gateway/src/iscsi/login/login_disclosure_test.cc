@@ -6,6 +6,7 @@
 #include "iscsi/login/login_dialogue.h"
 #include "iscsi/login/send_targets.h"
 #include "iscsi/login/text.h"
+#include "iscsi/session_directory.h"
 #include "nexus/host_directory.h"
 
 namespace sluice::iscsi {
@@ -117,6 +118,7 @@ TEST_F(Disclosure, DiscoveryWithTheHostsProofIsMutualAndListsOnlyItsTargets) {
 TEST_F(Disclosure, DiscoveryOfAHostWithoutChapNeedsNoProof) {
   EXPECT_EQ(plain_login(kOperationalToFull, kPlainHost, "").substr(0, 4), "0000");
   EXPECT_EQ(listed(kPlainHost).find(kGuarded), std::string::npos);
+  EXPECT_NE(listed(kPlainHost).find(kForbidden), std::string::npos) << "its own";
 }
 
 TEST_F(Disclosure, AnUnknownInitiatorReceivesTheSameAnswersAsAWrongSecret) {
@@ -163,6 +165,19 @@ TEST_F(Disclosure, ARedirectionIsDisclosedOnlyAfterTheProof) {
   EXPECT_EQ(plain_login(kOperationalToFull, kChapHost, kGuarded).substr(0, 4), "0201");
   EXPECT_EQ(chap_login(kChapHost, kGuarded, kSecret).back(),
             "0101 flags 0 TargetAddress=198.51.100.9:3260");
+}
+
+TEST_F(Disclosure, ASessionLimitIsDisclosedOnlyAfterTheProof) {
+  IdleReactors reactors;
+  SessionDirectory sessions(reactors, {[](auto) {}, [](auto, auto) {}, [](auto) {}});
+  sessions.claim({std::string(kChapHost), {0x40, 0, 0, 0, 0, 9}, std::string(kGuarded), 1}, {0, 1},
+                 0);
+  dialogue_.setup.sessions = &sessions;
+  chap_.max_sessions = 1;
+  dialogue_.add_target(kGuarded, chap_);
+  EXPECT_EQ(chap_login(kChapHost, kGuarded, "a wrong secret..").back().substr(0, 4), "0201");
+  EXPECT_EQ(plain_login(kOperationalToFull, kChapHost, kGuarded).substr(0, 4), "0201");
+  EXPECT_EQ(chap_login(kChapHost, kGuarded, kSecret).back().substr(0, 4), "0302");
 }
 
 TEST_F(Disclosure, IfNoHostHasASecretAnUnknownInitiatorIsRefusedImmediately) {

@@ -61,7 +61,7 @@ bool LoginKeys::take(const Request& request, std::span<const TextPair> pairs) {
   request_ = request;
   answer_.clear();
   if (offers_ == Offers::kInLastAnswer) offers_ = Offers::kMade;
-  if (!check_places(pairs) || !take_identity(pairs)) return false;
+  if (!check_key_use(pairs) || !take_identity(pairs)) return false;
   const bool security = request.stage == LoginStage::kSecurity;
   if (!(security ? take_security(pairs) : take_operational(pairs))) return false;
   if (!security && request.wants_transit && offers_ == Offers::kNotMade) make_offers();
@@ -74,7 +74,7 @@ void LoginKeys::make_offers() {
 }
 
 // Who may send a key, and in which stage (RFC 7143 §12.1, §13: "Use", "Senders").
-bool LoginKeys::check_places(std::span<const TextPair> pairs) {
+bool LoginKeys::check_key_use(std::span<const TextPair> pairs) {
   uint8_t here = request_.stage == LoginStage::kSecurity ? kInSecurity : kInOperational;
   for (const TextPair& pair : pairs) {
     const KeyRule* rule = find_key(pair.key);

@@ -71,7 +71,7 @@ class LoginKeys {
   bool refuse(LoginRefusal refusal);
   bool authenticated() const { return initiator_ == Initiator::kAuthenticated; }
   // They return false after a call of refuse().
-  bool check_places(std::span<const TextPair> pairs);
+  bool check_key_use(std::span<const TextPair> pairs);
   bool may_come_elsewhere(const KeyRule& rule) const;
   bool take_identity(std::span<const TextPair> pairs);
   bool take_first_identity(std::span<const TextPair> pairs);

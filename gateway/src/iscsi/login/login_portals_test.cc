@@ -12,13 +12,6 @@ using Outcome = Login::Outcome;
 
 constexpr std::string_view kBalanced = "iqn.2026-11.dev.sluice:balanced";
 
-class NoReactors final : public Reactors {
- public:
-  unsigned count() const override { return 1; }
-  unsigned current() const override { return 0; }
-  void post(unsigned, std::function<void()>) override {}
-};
-
 class LoginPortals : public testing::Test {
  protected:
   LoginPortals() {
@@ -41,7 +34,7 @@ class LoginPortals : public testing::Test {
         {0, next_++}, 0);
   }
 
-  NoReactors reactors_;
+  IdleReactors reactors_;
   SessionDirectory directory_{reactors_, {[](auto) {}, [](auto, auto) {}, [](auto) {}}};
   uint64_t next_ = 1;
   lun::HostAccess access_;

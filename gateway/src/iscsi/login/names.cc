@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
 #include "base/limits.h"
 
 namespace sluice::iscsi {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 // The length of the UTF-8 sequence at the front of `text`, 0 if it is malformed (RFC 3629 §4).
 size_t utf8_sequence(std::string_view text) {
@@ -58,7 +58,7 @@ bool is_iqn(std::string_view name) {
 
 bool is_hex_name(std::string_view digits, size_t size, size_t other_size) {
   return (digits.size() == size || digits.size() == other_size) &&
-         std::all_of(digits.begin(), digits.end(), is_hex);
+         std::all_of(digits.begin(), digits.end(), [](char c) { return hex_value(c) >= 0; });
 }
 
 }  // namespace

@@ -302,7 +302,7 @@ bool RangeShard::grant_among_shards(RangeHold& hold, Reactors* reactors) {
 // Checks whether a ticketed hold can be granted. False: every shard that blocks it will wake this
 // one.
 bool RangeShard::settle(RangeHold& hold) {
-  uint64_t told = 0;
+  uint64_t registered = 0;
   for (;;) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const uint64_t stopped_by = shards_that_stop(hold, hold.ticket);
@@ -310,11 +310,11 @@ bool RangeShard::settle(RangeHold& hold) {
       set_word(hold, kGranted);
       return true;
     }
-    uint64_t untold = stopped_by & ~told;
-    if (!untold) return false;
-    told |= untold;
-    for (; untold; untold &= untold - 1) {
-      const auto i = static_cast<unsigned>(__builtin_ctzll(untold));
+    uint64_t missing = stopped_by & ~registered;
+    if (!missing) return false;
+    registered |= missing;
+    for (; missing; missing &= missing - 1) {
+      const auto i = static_cast<unsigned>(__builtin_ctzll(missing));
       RangeShard* other = all_.shards_[i].load(std::memory_order_acquire);
       other->waiters_.fetch_or(uint64_t{1} << index_, std::memory_order_seq_cst);
     }
