@@ -274,7 +274,7 @@ TEST_F(Reload, SessionsOfARemovedTargetAreReviewedAfterItsRemoval) {
     there = exports_.find(iqn) != nullptr;
   };
   ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
-  EXPECT_THAT(reviewed_, IsEmpty()) << "nobody can be in yet";
+  EXPECT_THAT(reviewed_, IsEmpty()) << "there is no session yet";
   ASSERT_TRUE(load("targets: []").ok());
   EXPECT_THAT(reviewed_, ElementsAre("iqn.2026-11.example:t"));
   EXPECT_FALSE(there);

@@ -160,7 +160,7 @@ TEST(Defaults, OfFlagsMatchTheDefaultsOfTheirKeys) {
   EXPECT_TRUE(same(config.offer, file.offer));
   EXPECT_EQ(config.targets[0].iqn, default_target_name());
   ASSERT_EQ(config.targets[0].hosts.size(), 1U);
-  EXPECT_TRUE(config.targets[0].hosts[0].initiators.empty()) << "without --chap-file: anybody";
+  EXPECT_TRUE(config.targets[0].hosts[0].initiators.empty()) << "without --chap-file: any host";
   const char* const cluster[] = {"sluice-gateway",
                                  "--control-plane",
                                  "c:7460",

@@ -123,7 +123,7 @@ void Parser::add_asking() {
   lun_figures = app.add_subcommand("luns", "Show the LUNs of a running gateway and their figures");
   accept_system = app.add_subcommand(
       "accept-system",
-      "Have a running gateway belong to another system: it gives up the volumes of the one before");
+      "Have a running gateway belong to another system; it releases the volumes of its former one");
   accept_system->add_option("system", flags.system_id, "System id, as `sluicectl status` shows it")
       ->required()
       ->type_name("UUID");

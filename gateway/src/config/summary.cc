@@ -23,7 +23,7 @@ void put_target(std::string* out, const TargetConfig& target) {
   auto to = std::back_inserter(*out);
   fmt::format_to(to, "target {}{}\n", target.iqn,
                  target.alias.empty() ? "" : " \"" + target.alias + "\"");
-  if (target.hosts.empty()) fmt::format_to(to, "  host: none, nobody can log in\n");
+  if (target.hosts.empty()) fmt::format_to(to, "  host: none, every login is refused\n");
   for (const HostConfig& host : target.hosts) {
     fmt::format_to(
         to, "  host {}{}{}{}\n",

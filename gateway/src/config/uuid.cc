@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "base/hex.h"
@@ -14,30 +15,16 @@ namespace {
 constexpr Uuid kNamespace = {0x19, 0xf2, 0xdc, 0x2f, 0x43, 0x87, 0x47, 0x91,
                              0xbb, 0x85, 0x52, 0xbe, 0x50, 0x29, 0xd8, 0x65};
 
-bool dash_at(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
-
 }  // namespace
 
 Result<Uuid> parse_uuid(std::string_view text) {
   const Error malformed{"'" + std::string(text) +
                         "' is not a UUID; write one as uuidgen prints it, "
                         "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"};
-  if (text.size() != 36) return malformed;
-  Uuid uuid{};
-  size_t digit = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (dash_at(i)) {
-      if (text[i] != '-') return malformed;
-      continue;
-    }
-    const int value = hex_value(text[i]);
-    if (value < 0) return malformed;
-    uint8_t& byte = uuid.at(digit / 2);
-    byte = static_cast<uint8_t>(byte << 4 | value);
-    ++digit;
-  }
-  if (is_nil(uuid)) return Error{"the nil UUID identifies nothing; make one with uuidgen"};
-  return uuid;
+  const std::optional<Uuid> uuid = uuid_of(text);
+  if (!uuid) return malformed;
+  if (is_nil(*uuid)) return Error{"the nil UUID identifies nothing; make one with uuidgen"};
+  return *uuid;
 }
 
 std::string format_uuid(const Uuid& uuid) { return uuid_text(uuid); }
