@@ -13,7 +13,9 @@ namespace {
 // limit for pausing a volume's commands for a snapshot
 constexpr Nanos kPausePatience = 5 * kSecond;
 
-std::string strand_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
+Executor::Strand strand_of(const wire::Job& job) {
+  return {PoolTable::group_of(job.pool_uid()), "jobs"};
+}
 
 }  // namespace
 

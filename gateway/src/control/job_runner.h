@@ -17,8 +17,8 @@
 #include <optional>
 #include <string>
 
+#include "base/executor.h"
 #include "base/reactors.h"
-#include "control/volume/strand_executor.h"
 #include "control/volume/volumes.h"
 
 namespace sluice::control {
@@ -27,7 +27,7 @@ class JobRunner {
  public:
   struct Setup {
     Volumes& volumes;
-    StrandExecutor& executor;
+    Executor& executor;
     Reactors& reactors;
     std::function<void(const wire::JobResult&)> report;
   };

@@ -48,11 +48,11 @@ class OpenJobs final : public StoragePool {
     return first;
   }
   // True: no job began although all earlier tasks have run.
-  bool idle(StrandExecutor& executor) {
+  bool idle(Executor& executor) {
     std::mutex mutex;
     std::condition_variable changed;
     bool passed = false;
-    executor.post("jobs of pool", [&] {
+    executor.post({PoolTable::group_of("pool"), "jobs"}, [&] {
       const std::lock_guard lock(mutex);
       passed = true;
       changed.notify_all();
@@ -107,7 +107,7 @@ class JobRunnerTest : public testing::Test {
   }
 
   NoReactors reactors_;
-  StrandExecutor executor_{2};
+  Executor executor_{{.threads = 2}};
   const std::shared_ptr<StreamReservations> store_ = std::make_shared<StreamReservations>(
       StreamReservations::Setup{.request = [](const wire::ConnectRequest&) { return false; },
                                 .fenced = [](const std::string&) {},
