@@ -97,8 +97,8 @@ Volumes::Volumes(Setup setup)
                     setup_.executor.post({PoolTable::group_of(pool)}, std::move(task));
                   }}) {}
 
-// After release_all() has timed out, there are volumes whose pools, and therefore lock servers,
-// exist until the storage is destroyed. Units may still answer.
+// After release_all() has timed out, lock servers exist until the last reference to a storage goes,
+// and units may still answer.
 Volumes::~Volumes() {
   asks_->close();
   wakes_->close();
@@ -185,7 +185,8 @@ void Volumes::remove_entry(const std::string& uid) {
   entry = std::move(at->second);
   entries_.erase(at);
   // The volume calls this from step(), so it must be destroyed later.
-  setup_.executor.post({PoolTable::group_of(entry.pool)}, [removed = std::move(entry)] {});
+  const std::string group = PoolTable::group_of(entry.pool);
+  setup_.executor.post({group}, [removed = std::move(entry)] {});
 }
 
 std::shared_ptr<Volume> Volumes::find(const std::string& uid) const {
