@@ -275,7 +275,7 @@ inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
 inline constexpr Nanos kReportLoginFailures = 10 * kSecond;
-inline constexpr size_t kMaxJobs = 256;  // waiting; further ones are dropped and sent again
+inline constexpr size_t kMaxJobs = 256;  // of one pool; further ones are dropped and sent again
 
 // --- admin socket and log
 inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line

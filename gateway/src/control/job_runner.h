@@ -37,9 +37,11 @@ class JobRunner {
 
  private:
   struct UnderWay {
+    std::string pool;  // uid
     uint64_t attempt = 0;
     std::optional<wire::Job> next;  // the newest other attempt, which runs next
   };
+  bool is_full_locked(const std::string& pool) const;
   void post(const wire::Job& job);
   void begin(const wire::Job& job);
   void report_progress(const wire::Job& job, uint32_t permille);

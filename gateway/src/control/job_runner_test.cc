@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <latch>
 
 #include "base/limits.h"
 #include "control/client_commits.h"
@@ -214,6 +215,21 @@ TEST_F(JobRunnerTest, TheRunningAttemptThatIsRequestedAgainCancelsTheWaitingOne)
   begun.done({});
   EXPECT_TRUE(pool_->idle(executor_));
   EXPECT_EQ(reports(), Reports{"7 1000 "});
+}
+
+TEST_F(JobRunnerTest, JobsOfAnotherPoolAreAcceptedWhenOneHasItsLimit) {
+  for (size_t i = 0; i <= limits::kMaxJobs; ++i) {
+    runner_.submit(resize(1, 1, "u" + std::to_string(i)));
+  }
+  for (size_t i = 0; i < limits::kMaxJobs; ++i) EXPECT_EQ(pool_->next().job.attempt(), 1u);
+  wire::Job other = resize(1, 1, "other");
+  other.set_pool_uid("unknown");
+  runner_.submit(other);
+  std::latch ran(1);
+  executor_.post({PoolTable::group_of("unknown"), "jobs"}, [&] { ran.count_down(); });
+  ran.wait();
+  EXPECT_EQ(reports(), Reports{"1 1000 pool unknown is not known to this gateway"});
+  EXPECT_TRUE(pool_->idle(executor_)) << "beyond the limit";
 }
 
 TEST_F(JobRunnerTest, OnlyTheNewestResultsAreRetained) {
