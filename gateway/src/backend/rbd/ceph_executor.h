@@ -19,8 +19,8 @@
 namespace sluice::rbd {
 
 // Serves the whole process: limits::kImageThreads for a group, which has at most
-// limits::kMaxImageTasks queued. At the end of the process, queued tasks have limits::kImageCloses to
-// finish.
+// limits::kMaxImageTasks queued. At the end of the process, queued tasks have limits::kImageCloses
+// to finish.
 Executor& ceph_executor();
 
 // Runs `work`, which returns a Result<T>, on that executor and waits for at most `bound`. A later
