@@ -1,81 +1,84 @@
 #include "admin/health_watch.h"
 
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "base/executor.h"
 #include "base/log.h"
 #include "unit/unit.h"
 
 namespace sluice::admin {
 namespace {
 
-constexpr auto kPeriod = std::chrono::seconds(1);
-constexpr auto kPatience = std::chrono::seconds(2);
+constexpr Nanos kPatience = 2 * kSecond;
 
 // Polls one unit and logs what changed.
-void check_medium(const lun::Target& target, const lun::Target::LunEntry& entry) {
+void check_medium(const std::string& target, const lun::Target::LunEntry& entry) {
   const lun::MediumHealth before = entry.unit->medium_health();
   entry.unit->poll_health();
   const lun::MediumHealth after = entry.unit->medium_health();
   if (before == after) return;
   if (after == lun::MediumHealth()) {
-    log::info("medium is back", {{"target", target.iqn()}, {"lun", entry.lun}});
+    log::info("medium is back", {{"target", target}, {"lun", entry.lun}});
   } else {
     log::error(after.ready ? "medium is misplaced" : "medium is gone",
-               {{"target", target.iqn()}, {"lun", entry.lun}, {"error", after.problem}});
+               {{"target", target}, {"lun", entry.lun}, {"error", after.problem}});
   }
 }
 
 }  // namespace
 
-struct HealthWatch::State {
-  const lun::Exports& exports;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool stopping = false;
-  bool ended = false;
-  std::thread thread;
+// Tasks share it, because one that hangs may outlive the watch.
+struct HealthWatch::State : std::enable_shared_from_this<State> {
+  State(const lun::Exports& e, Nanos p) : exports(e), period(p) {}
 
-  explicit State(const lun::Exports& e) : exports(e) {}
-
-  void run() {
-    std::unique_lock lock(mutex);
-    while (!changed.wait_for(lock, kPeriod, [this] { return stopping; })) {
-      lock.unlock();
-      check_media(exports);
-      lock.lock();
-    }
-    ended = true;
-    changed.notify_all();
+  void next_round() {
+    executor.post({"rounds"}, [self = shared_from_this()] { self->round(); }, period);
   }
+
+  void round() {
+    for (const auto& target : exports.all()) {
+      for (const auto& entry : target->luns()) begin(target->iqn(), entry);
+    }
+    next_round();
+  }
+
+  void begin(const std::string& target, const lun::Target::LunEntry& entry) {
+    const std::string group = entry.unit->shared_backend()->hangs_with();
+    if (group.empty()) return check_medium(target, entry);
+    {
+      const std::lock_guard lock(mutex);
+      if (!under_way.insert(entry.unit.get()).second) return;
+    }
+    executor.post({group}, [self = shared_from_this(), target, entry] {
+      check_medium(target, entry);
+      const std::lock_guard lock(self->mutex);
+      self->under_way.erase(entry.unit.get());
+    });
+  }
+
+  const lun::Exports& exports;
+  const Nanos period;
+  std::mutex mutex;
+  std::set<const lun::Unit*> under_way;  // queued or running; the task keeps the unit
+  Executor executor{{.threads = 1, .destructor_waits = 0}};
 };
 
 void check_media(const lun::Exports& exports) {
   for (const auto& target : exports.all()) {
-    for (const auto& entry : target->luns()) check_medium(*target, entry);
+    for (const auto& entry : target->luns()) check_medium(target->iqn(), entry);
   }
 }
 
-HealthWatch::HealthWatch(const lun::Exports& exports) : state_(std::make_unique<State>(exports)) {
-  state_->thread = std::thread([state = state_.get()] { state->run(); });
+HealthWatch::HealthWatch(const lun::Exports& exports, Nanos period)
+    : state_(std::make_shared<State>(exports, period)) {
+  state_->next_round();
 }
 
-HealthWatch::~HealthWatch() {
-  if (stop()) return;
-  state_->thread.detach();
-  [[maybe_unused]] State* abandoned = state_.release();  // its thread uses it still
-}
+HealthWatch::~HealthWatch() { stop(); }
 
-bool HealthWatch::stop() {
-  std::unique_lock lock(state_->mutex);
-  state_->stopping = true;
-  state_->changed.notify_all();
-  if (!state_->changed.wait_for(lock, kPatience, [this] { return state_->ended; })) return false;
-  lock.unlock();
-  if (state_->thread.joinable()) state_->thread.join();
-  return true;
-}
+bool HealthWatch::stop() { return state_->executor.stop(kPatience); }
 
 }  // namespace sluice::admin

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <functional>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,13 +41,17 @@ class Removable final : public backend::Backend {
   }
   Result<void> resize(uint64_t) override { return {}; }
   Result<void> check() override {
+    if (checked) checked();
     if (present) return {};
     return Error{"gone"};
   }
+  std::string hangs_with() const override { return group; }
   std::string misplaced() const override { return elsewhere; }
 
   bool present = true;
   std::string elsewhere;
+  std::string group;
+  std::function<void()> checked;  // called by each check
 
  private:
   backend::Info info_;
@@ -115,6 +122,53 @@ TEST_F(Health, TheWatchStopsOnRequestAndMayBeStoppedTwice) {
   HealthWatch watch(exports_);
   EXPECT_TRUE(watch.stop());
   EXPECT_TRUE(watch.stop()) << "twice";
+}
+
+// Counts checks.
+class Checks {
+ public:
+  void add() {
+    ++count_;
+    count_.notify_all();
+  }
+  void wait_for(int count) const {
+    for (int now = count_; now < count; now = count_) count_.wait(now);
+  }
+  int count() const { return count_; }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
+TEST_F(Health, AHangingMediumDelaysOnlyTheUnitsThatHangWithIt) {
+  std::latch go(1);
+  Checks hanging, beside, other;
+  std::vector<lun::Target::LunEntry> luns;
+  const auto add = [&](const std::string& group, std::function<void()> checked) {
+    auto backend = std::make_unique<Removable>();
+    backend->group = group;
+    backend->checked = std::move(checked);
+    lun::UnitIdentity identity;
+    identity.uuid[15] = static_cast<uint8_t>(luns.size());
+    luns.push_back({.lun = luns.size(),
+                    .unit = std::make_shared<lun::Unit>(identity, std::move(backend), 1, nullptr)});
+  };
+  add("device 8:1", [&] {
+    hanging.add();
+    go.wait();
+  });
+  add("device 8:1", [&] { beside.add(); });
+  add("device 8:2", [&] { other.add(); });
+  exports_.find("iqn.2026-11.example:t")->set_luns(luns, reactors_);
+  HealthWatch watch(exports_, kMillisecond);
+  hanging.wait_for(1);
+  other.wait_for(other.count() + 3);
+  EXPECT_EQ(hanging.count(), 1) << "checked again before the check returned";
+  EXPECT_EQ(beside.count(), 0);
+  go.count_down();
+  beside.wait_for(1);
+  hanging.wait_for(2);
+  EXPECT_TRUE(watch.stop());
 }
 
 TEST_F(Health, ALunViewReportsTargetNumberSizeUuidAndReadOnlyState) {

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,14 @@ constexpr int kRwfAtomic = RWF_ATOMIC;
 constexpr int kRwfAtomic = 0x40;
 #endif
 
+// The block device, or the one that holds the file system of a file.
+std::string device_of(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return "unknown device";
+  const dev_t device = S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev;
+  return "device " + std::to_string(major(device)) + ':' + std::to_string(minor(device));
+}
+
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
 AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
@@ -47,6 +57,7 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
     : fd_(std::move(setup.fd)),
       info_(setup.info),
       path_(spec.path),
+      hangs_with_(device_of(fd_.get())),
       block_size_(spec.block_size),
       base_(setup.base),
       atomic_segments_(setup.atomic_segments),

@@ -29,6 +29,7 @@ class Descriptor : public Backend {
   uint64_t size_bytes() const override { return medium_.size_bytes(); }
   bool submit(Io& io, Aio& aio) override;
   void close(std::function<void()> closed) override;
+  std::string hangs_with() const override { return hangs_with_; }
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;
 
@@ -80,6 +81,7 @@ class Descriptor : public Backend {
   const FileDescriptor fd_;
   const Info info_;
   const std::string path_;
+  const std::string hangs_with_;
   const uint32_t block_size_;
   const uint64_t base_;
   const uint32_t atomic_segments_;

@@ -202,7 +202,7 @@ inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; mo
 inline constexpr uint64_t kCephInFlight = uint64_t{2} * kMaxConnections * kDefaultCommandWindow;
 inline constexpr uint64_t kCephInFlightBytes = kMaxReactors * kMaxReactorMemory;
 // Threads of a single pool that may wait for Ceph, and queued tasks per pool. All pools together
-// have twice as many threads, and each at least one (rbd/workers.h).
+// have twice as many threads, and each at least one (base/executor.h).
 inline constexpr unsigned kImageThreads = 32;
 inline constexpr unsigned kMaxImageTasks = 1u << 16;
 inline constexpr unsigned kImageJobThreads = 4;   // for each of short jobs, long jobs and fencing
@@ -248,7 +248,11 @@ inline constexpr Nanos kStreamSilence =
     2 * kSecond;  // then an HTTP/2 ping, answered within as long
 inline constexpr size_t kMaxDesiredObjects = 1u << 17;  // of one gateway
 inline constexpr size_t kMaxDesiredBytes = size_t{256} << 20;
-inline constexpr unsigned kControlThreads = 16;  // they may wait for disks and lock holders
+// Threads of a single pool that may wait for its disks and for lock holders. All pools together
+// have twice as many threads, and each at least one (base/executor.h).
+inline constexpr unsigned kControlThreads = 16;
+inline constexpr Nanos kControlStops = 1 * kSecond;  // for running work at the end of the process
+static_assert(kShutdownBound / 2 + kControlStops < kShutdownBound, "hosts get no time to log out");
 inline constexpr Nanos kLockPollLeast = 5 * kMillisecond;
 inline constexpr Nanos kLockPollMost = 250 * kMillisecond;
 // An owner without its volume's lock after this time has failed to open it; this is final for the
@@ -272,7 +276,7 @@ inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
 inline constexpr Nanos kReportLoginFailures = 10 * kSecond;
-inline constexpr size_t kMaxJobs = 256;  // waiting; further ones are dropped and sent again
+inline constexpr size_t kMaxJobs = 256;  // of one pool; further ones are dropped and sent again
 
 // --- admin socket and log
 inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line

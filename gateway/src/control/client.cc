@@ -22,8 +22,10 @@ namespace sluice::control {
 namespace {
 
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr const char* kControl = "control";  // strand that applies the desired state
-constexpr const char* kSessions = "sessions";
+
+// Tasks that may wait for a pool are in the group of that pool. None of these waits for a disk.
+Executor::Strand applies() { return {"desired state", "apply"}; }
+Executor::Strand reports(const char* what) { return {"reports", what}; }
 
 std::string system_of(const Snapshot& state) {
   const wire::DesiredSettings* settings = state.settings();
@@ -50,7 +52,7 @@ class ClientImpl final : public Client {
         file_(setup_.state_directory, setup_.gateway.name),
         numbers_(setup_.state_directory),
         self_(this_process(setup_.gateway.incarnation, {})),
-        executor_(limits::kControlThreads),
+        executor_({.threads = limits::kControlThreads}),
         commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),
         store_(std::make_shared<StreamReservations>(StreamReservations::Setup{
             .request = [this](wire::ConnectRequest m) { return stream_->request(std::move(m)); },
@@ -89,7 +91,10 @@ class ClientImpl final : public Client {
           return host_of(setup_.around.exports, iqn, initiator);
         }) {}
 
-  ~ClientImpl() override { ClientImpl::stop(0); }
+  ~ClientImpl() override {
+    ClientImpl::stop(0);
+    executor_.stop();
+  }
 
   Result<void> begin() {
     const Result<bool> loaded = file_.load(&desired_);
@@ -112,20 +117,20 @@ class ClientImpl final : public Client {
     if (!stream) return Error{stream.error()};
     stream_ = std::move(stream).value();
     if (desired_.held().version != 0) {
-      executor_.post(kControl, [this] { apply_from_disk(); }, setup_.state_from_disk);
+      executor_.post(applies(), [this] { apply_from_disk(); }, setup_.state_from_disk);
     }
     stream_->begin();
-    every(kTick, "tick", [this] {
+    every(kTick, reports("timers"), [this] {
       store_->tick();
       commits_.tick();
     });
-    every(limits::kObserveSessions, "pools", [this] { volumes_.pools().tick(); });
-    every(limits::kObserveSessions, "media", [this] { volumes_.review_media(); });
-    every(limits::kObserveSessions, kSessions, [this] { report_sessions(); });
-    every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
-    every(limits::kReportLoginFailures, kSessions, [this] { tell_login_failures(); });
-    every(setup_.observe_pools, "pools", [this] { observe_pools(volumes_.pools().uids()); });
-    every(limits::kApplyAgain, kControl, [this] { apply_again(); });
+    every(limits::kObserveSessions, reports("pools"), [this] { volumes_.pools().tick(); });
+    every(limits::kObserveSessions, reports("media"), [this] { volumes_.review_media(); });
+    every(limits::kObserveSessions, reports("sessions"), [this] { report_sessions(); });
+    every(limits::kObserveSessions, applies(), [this] { tell_lost_peers(); });
+    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_login_failures(); });
+    every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
+    every(limits::kApplyAgain, applies(), [this] { apply_again(); });
     return {};
   }
 
@@ -135,9 +140,9 @@ class ClientImpl final : public Client {
     const bool quiet = !setup_.rbd || setup_.rbd->stop();
     if (stream_) stream_->stop();
     store_->stop();
-    executor_.stop();
-    saver_.last();
-    return released && quiet;
+    const bool ended = executor_.stop(limits::kControlStops);
+    if (ended) saver_.last();  // else, as after a kill, the state on disk may lag
+    return released && quiet && ended;
   }
 
   Result<void> accept_system(const std::string& system) override {
@@ -168,7 +173,7 @@ class ClientImpl final : public Client {
 
   void connected() {
     commits_.connected();
-    executor_.post(kControl, [this] {
+    executor_.post(applies(), [this] {
       for (const wire::VolumeObserved& observed : volumes_.observed()) {
         wire::ConnectRequest m;
         *m.mutable_volume_observed() = observed;
@@ -177,12 +182,12 @@ class ClientImpl final : public Client {
       for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
       if (applied_ != 0) acknowledge();
     });
-    executor_.post(kSessions, [this] {
+    executor_.post(reports("sessions"), [this] {
       wire::ConnectRequest m;
       *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
       stream_->observe(std::move(m));
     });
-    executor_.post("pools", [this] { observe_pools(volumes_.pools().uids()); });
+    observe_all_pools();
   }
 
   void received(wire::ConnectResponse message) {
@@ -197,7 +202,7 @@ class ClientImpl final : public Client {
         return commits_.received(message.rados_client_outcome());
       case wire::ConnectResponse::kJob:
         // The update with the job's pool may not be applied yet.
-        return executor_.post(kControl, [this, job = message.job()] { jobs_.submit(job); });
+        return executor_.post(applies(), [this, job = message.job()] { jobs_.submit(job); });
       case wire::ConnectResponse::kEvictSessions:
         return setup_.evict(
             {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
@@ -229,7 +234,7 @@ class ClientImpl final : public Client {
     if (taken.value() == Desired::Taken::kMore) return;
     // Only the newest state is applied, because it includes the earlier updates.
     if (!apply_waits_.exchange(true)) {
-      executor_.post(kControl, [this] { apply(); });
+      executor_.post(applies(), [this] { apply(); });
     }
   }
 
@@ -275,9 +280,7 @@ class ClientImpl final : public Client {
     applied_objects_ = next.objects;
     applier_.apply(std::move(next));
     // A Ceph pool connects at its first probe and gets no volumes before.
-    std::vector<std::string> pools = volumes_.pools().take_new();
-    if (pools.empty()) return;
-    executor_.post("pools", [this, pools = std::move(pools)] { observe_pools(pools); });
+    observe_pools(volumes_.pools().take_new());
   }
 
   void apply_again() {
@@ -301,14 +304,12 @@ class ClientImpl final : public Client {
 
   // --- observed state
 
-  void every(Nanos interval, const std::string& strand, std::function<void()> task) {
-    executor_.post(
-        strand,
-        [this, interval, strand, task = std::move(task)] {
-          task();
-          every(interval, strand, task);
-        },
-        interval);
+  void every(Nanos interval, const Executor::Strand& strand, std::function<void()> task) {
+    auto run = [this, interval, strand, task = std::move(task)] {
+      task();
+      every(interval, strand, task);
+    };
+    executor_.post(strand, std::move(run), interval);
   }
 
   void report_sessions() {
@@ -337,6 +338,7 @@ class ClientImpl final : public Client {
     if (any) stream_->observe(std::move(m));
   }
 
+  void observe_all_pools() { observe_pools(volumes_.pools().uids()); }
   void observe_pools(const std::vector<std::string>& uids) {
     if (stream_->connected()) prober_.probe(uids);
   }
@@ -374,7 +376,7 @@ class ClientImpl final : public Client {
   Desired desired_;
 
   std::unique_ptr<Stream> stream_;
-  StrandExecutor executor_;
+  Executor executor_;
   ClientCommits commits_;
   const std::shared_ptr<StreamReservations> store_;
   Volumes volumes_;
@@ -384,7 +386,7 @@ class ClientImpl final : public Client {
   SessionReport sessions_;  // used on its strand only
   DesiredSaver saver_{
       executor_, [this] { return save(); },
-      [this](uint64_t version) { executor_.post(kControl, [this, version] { saved(version); }); }};
+      [this](uint64_t version) { executor_.post(applies(), [this, version] { saved(version); }); }};
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 //   that the previous process saved is applied from disk (DESIGN R3).
 // - stop() releases the volumes (R7), then ends the stream.
 //
-// Threads: two for the stream, and limits::kControlThreads for work that may wait. One of them at a
-// time applies desired state.
+// Threads: two for the stream, and those of an executor for work that may wait. Work that waits for
+// a pool, such as opening its volumes, jobs, probes and records, is in a group of that pool, so
+// that a pool that hangs delays no other. One thread at a time applies desired state.
 #pragma once
 
 #include <functional>
@@ -58,8 +59,9 @@ class Client {
   static Result<std::unique_ptr<Client>> start(ClientSetup setup);
   virtual ~Client() = default;
 
-  // Releases all volumes, for at most `limit`. False: a volume was not released in time; the
-  // process must end nevertheless.
+  // Releases all volumes, for at most `limit`, then waits for running work, for a bounded time.
+  // False: a volume was not released or work did not end in time. That work still uses this object,
+  // so the process must end without destroying it.
   virtual bool stop(Nanos limit) = 0;
 
   // An administrator confirms that this gateway now belongs to `system`. Error: not a system id.

@@ -17,7 +17,6 @@
 #include <string>
 
 #include "base/boot_clock.h"
-#include "control/volume/strand_executor.h"
 #include "control/wire.h"
 
 namespace sluice::control {

@@ -135,7 +135,7 @@ class ClientTest : public testing::Test {
                        },
                    .close_portal = [](const std::string&) {},
                    .review = [this](const std::string& iqn) { reviewed_.add(iqn); }},
-        .rbd = nullptr,  // without Ceph
+        .rbd = rbd_,
         .nearly_full = nullptr,
         .sessions = [] { return std::vector<iscsi::SessionView>(); },
         .evict = [](const std::vector<uint16_t>&) {},
@@ -165,7 +165,8 @@ class ClientTest : public testing::Test {
   OneReactor reactor_;
   Events received_;
   Events over_;
-  Events reviewed_;  // targets
+  Events reviewed_;                // targets
+  std::shared_ptr<PoolKind> rbd_;  // null: without Ceph
   Nanos state_from_disk_ = 10 * kSecond;
   Nanos observe_pools_ = limits::kObservePools;
   std::unique_ptr<Client> client_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "control/client_fixture.h"
+#include "control/hanging_pool.h"
 #include "nexus/host_directory.h"
 
 namespace sluice::control {
@@ -120,6 +121,27 @@ TEST_F(ClientTest, APoolIsProbedWhenItIsAddedAndWhenItsDirectoryChanges) {
   });
   start(replica.endpoint());
   EXPECT_EQ(over_.next("over"), "over");
+}
+
+TEST_F(ClientTest, StopEndsInBoundedTimeAndReportsAPoolThatHangs) {
+  Hang hang;
+  rbd_ = std::make_shared<HangingPools>(hang);
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    wire::DesiredObject hanging = object("hanging", "h");
+    hanging.mutable_pool()->set_uid("hanging");
+    hanging.mutable_pool()->mutable_rbd();
+    objects.push_back(hanging);
+    send(stream, objects, 1);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  hang.wait_for(1);  // the first probe
+  EXPECT_FALSE(client_->stop(5 * kSecond));
+  hang.release();
+  client_.reset();  // waits for the probe
 }
 
 TEST_F(ClientTest, ASnapshotOfAVolumeThatAnotherGatewayOwnsIsRefused) {

@@ -15,25 +15,25 @@
 
 #include "base/boot_clock.h"
 #include "base/clock.h"
-#include "control/volume/strand_executor.h"
+#include "base/executor.h"
 
 namespace sluice::control {
 
 class DesiredSaver {
  public:
   // `save` writes the held state, logs a failure and returns the version that it wrote.
-  DesiredSaver(StrandExecutor& executor, std::function<uint64_t()> save,
+  DesiredSaver(Executor& executor, std::function<uint64_t()> save,
                std::function<void(uint64_t version)> saved)
       : executor_(executor), save_(std::move(save)), saved_(std::move(saved)) {}
 
   void soon() {
     if (waits_.exchange(true)) return;
     const Nanos rest = std::max<Nanos>(0, saved_at_ + kRest - boot_clock_now());
-    executor_.post(kStrand, [this] { run(); }, rest);
+    executor_.post(strand(), [this] { run(); }, rest);
   }
   void at_once() {
     waits_ = true;
-    executor_.post(kStrand, [this] { run(); });
+    executor_.post(strand(), [this] { run(); });
   }
   // Writes a pending change. The caller ensures that no task runs any more.
   void last() {
@@ -42,7 +42,9 @@ class DesiredSaver {
 
  private:
   static constexpr Nanos kRest = kSecond;  // minimum interval between two deferred writes
-  static constexpr const char* kStrand = "save";
+  // A group of its own: neither a pool nor the application of the desired state waits for this
+  // disk.
+  static Executor::Strand strand() { return {"desired state on disk", "save"}; }
 
   void run() {
     waits_ = false;
@@ -50,7 +52,7 @@ class DesiredSaver {
     saved_(save_());
   }
 
-  StrandExecutor& executor_;
+  Executor& executor_;
   const std::function<uint64_t()> save_;
   const std::function<void(uint64_t)> saved_;
   std::atomic<bool> waits_{false};

@@ -13,7 +13,9 @@ namespace {
 // limit for pausing a volume's commands for a snapshot
 constexpr Nanos kPausePatience = 5 * kSecond;
 
-std::string strand_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
+Executor::Strand strand_of(const wire::Job& job) {
+  return {PoolTable::group_of(job.pool_uid()), "jobs"};
+}
 
 }  // namespace
 
@@ -33,14 +35,21 @@ void JobRunner::submit(const wire::Job& job) {
     }
     if (ended != ended_.end()) {
       lost = *ended;
-    } else if (jobs_.size() >= limits::kMaxJobs) {
+    } else if (is_full_locked(job.pool_uid())) {
       return;  // the control plane sends it again
     } else {
-      jobs_[job.id()].attempt = job.attempt();
+      jobs_[job.id()] = {.pool = job.pool_uid(), .attempt = job.attempt(), .next = std::nullopt};
     }
   }
   if (lost) return setup_.report(*lost);
   post(job);
+}
+
+// A pool that hangs leaves room for the jobs of others.
+bool JobRunner::is_full_locked(const std::string& pool) const {
+  const auto waiting = std::ranges::count_if(
+      jobs_, [&](const auto& under_way) { return under_way.second.pool == pool; });
+  return static_cast<size_t>(waiting) >= limits::kMaxJobs;
 }
 
 void JobRunner::post(const wire::Job& job) {
@@ -84,7 +93,8 @@ void JobRunner::done(const wire::Job& job, const JobOutcome& outcome) {
     const std::lock_guard lock(mutex_);
     next = std::move(jobs_[job.id()].next);
     if (next) {
-      jobs_[job.id()] = {.attempt = next->attempt(), .next = std::nullopt};
+      jobs_[job.id()] = {
+          .pool = next->pool_uid(), .attempt = next->attempt(), .next = std::nullopt};
     } else {
       jobs_.erase(job.id());
       remember_locked(job, result);

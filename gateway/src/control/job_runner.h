@@ -17,8 +17,8 @@
 #include <optional>
 #include <string>
 
+#include "base/executor.h"
 #include "base/reactors.h"
-#include "control/volume/strand_executor.h"
 #include "control/volume/volumes.h"
 
 namespace sluice::control {
@@ -27,7 +27,7 @@ class JobRunner {
  public:
   struct Setup {
     Volumes& volumes;
-    StrandExecutor& executor;
+    Executor& executor;
     Reactors& reactors;
     std::function<void(const wire::JobResult&)> report;
   };
@@ -37,9 +37,11 @@ class JobRunner {
 
  private:
   struct UnderWay {
+    std::string pool;  // uid
     uint64_t attempt = 0;
     std::optional<wire::Job> next;  // the newest other attempt, which runs next
   };
+  bool is_full_locked(const std::string& pool) const;
   void post(const wire::Job& job);
   void begin(const wire::Job& job);
   void report_progress(const wire::Job& job, uint32_t permille);

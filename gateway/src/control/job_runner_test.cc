@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <latch>
 
 #include "base/limits.h"
 #include "control/client_commits.h"
@@ -48,11 +49,11 @@ class OpenJobs final : public StoragePool {
     return first;
   }
   // True: no job began although all earlier tasks have run.
-  bool idle(StrandExecutor& executor) {
+  bool idle(Executor& executor) {
     std::mutex mutex;
     std::condition_variable changed;
     bool passed = false;
-    executor.post("jobs of pool", [&] {
+    executor.post({PoolTable::group_of("pool"), "jobs"}, [&] {
       const std::lock_guard lock(mutex);
       passed = true;
       changed.notify_all();
@@ -107,7 +108,7 @@ class JobRunnerTest : public testing::Test {
   }
 
   NoReactors reactors_;
-  StrandExecutor executor_{2};
+  Executor executor_{{.threads = 2}};
   const std::shared_ptr<StreamReservations> store_ = std::make_shared<StreamReservations>(
       StreamReservations::Setup{.request = [](const wire::ConnectRequest&) { return false; },
                                 .fenced = [](const std::string&) {},
@@ -214,6 +215,21 @@ TEST_F(JobRunnerTest, TheRunningAttemptThatIsRequestedAgainCancelsTheWaitingOne)
   begun.done({});
   EXPECT_TRUE(pool_->idle(executor_));
   EXPECT_EQ(reports(), Reports{"7 1000 "});
+}
+
+TEST_F(JobRunnerTest, JobsOfAnotherPoolAreAcceptedWhenOneHasItsLimit) {
+  for (size_t i = 0; i <= limits::kMaxJobs; ++i) {
+    runner_.submit(resize(1, 1, "u" + std::to_string(i)));
+  }
+  for (size_t i = 0; i < limits::kMaxJobs; ++i) EXPECT_EQ(pool_->next().job.attempt(), 1u);
+  wire::Job other = resize(1, 1, "other");
+  other.set_pool_uid("unknown");
+  runner_.submit(other);
+  std::latch ran(1);
+  executor_.post({PoolTable::group_of("unknown"), "jobs"}, [&] { ran.count_down(); });
+  ran.wait();
+  EXPECT_EQ(reports(), Reports{"1 1000 pool unknown is not known to this gateway"});
+  EXPECT_TRUE(pool_->idle(executor_)) << "beyond the limit";
 }
 
 TEST_F(JobRunnerTest, OnlyTheNewestResultsAreRetained) {

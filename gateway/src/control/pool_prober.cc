@@ -17,7 +17,7 @@ void PoolProber::probe(const std::vector<std::string>& uids) {
 }
 
 void PoolProber::begin(const std::string& uid) {
-  executor_.post("probe " + uid, [this, uid] {
+  executor_.post({PoolTable::group_of(uid), "probe"}, [this, uid] {
     probe_now(uid);
     {
       const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// Probes storage pools and reports their state. Each pool has its own strand, because a filesystem
-// may hang.
+// Probes storage pools and reports their state. Each probe belongs to the group of its pool,
+// because a filesystem may hang.
 //
 // Threads: any.
 #pragma once
@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "base/executor.h"
 #include "control/volume/pool_table.h"
-#include "control/volume/strand_executor.h"
 
 namespace sluice::control {
 
 class PoolProber {
  public:
   // `report`: called on any thread, also later when a pool reports a change by itself.
-  PoolProber(PoolTable& pools, StrandExecutor& executor,
+  PoolProber(PoolTable& pools, Executor& executor,
              std::function<void(const wire::PoolObserved&)> report)
       : pools_(pools), executor_(executor), report_(std::move(report)) {}
 
@@ -30,7 +30,7 @@ class PoolProber {
   void probe_now(const std::string& uid);
 
   PoolTable& pools_;
-  StrandExecutor& executor_;
+  Executor& executor_;
   const std::function<void(const wire::PoolObserved&)> report_;
   std::mutex mutex_;
   std::map<std::string, bool> under_way_;  // by uid: whether another probe follows

@@ -37,6 +37,7 @@ class HeldBackend final : public backend::Backend {
   }
   Result<void> resize(uint64_t size) override { return inner_->resize(size); }
   Result<void> check() override { return inner_->check(); }
+  std::string hangs_with() const override { return inner_->hangs_with(); }
 
  private:
   struct Waiting {

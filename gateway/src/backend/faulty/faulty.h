@@ -65,6 +65,7 @@ class Faulty final : public Backend {
   uint64_t free_bytes() const override { return inner_->free_bytes(); }
   Result<void> resize(uint64_t new_size) override { return inner_->resize(new_size); }
   Result<void> check() override;
+  std::string hangs_with() const override { return inner_->hangs_with(); }
 
  private:
   struct Verdict {

@@ -22,6 +22,7 @@ class DeviceBackend : public backend::Backend {
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const final;
   Result<void> resize(uint64_t new_size) final { return check_device(new_size, "is closed"); }
   Result<void> check() final { return check_device(0, {}); }
+  std::string hangs_with() const final { return "device " + path_; }
 
  protected:
   DeviceBackend(std::string path, Claim claim, Channels::Make make)

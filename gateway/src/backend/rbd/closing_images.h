@@ -21,7 +21,7 @@ class ClosingImages {
     auto operator<=>(const Name&) const = default;
   };
 
-  // One per process. Never destroyed, because workers may outlive statics.
+  // One per process. Never destroyed, because the executor's threads may outlive statics.
   static ClosingImages& instance() {
     static ClosingImages& all = *new ClosingImages;
     return all;

@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/safety_mutation.h"
 #include "rbd/ceph_error.h"
+#include "rbd/ceph_executor.h"
 #include "rbd/holder.h"
-#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -60,7 +60,7 @@ void fence_checked(rados_completion_t completion, void* argument) {
   const std::unique_ptr<FenceCheck> check(static_cast<FenceCheck*>(argument));
   const int r = rados_aio_get_return_value(completion);
   const std::string client = check->pool->client().addresses();
-  Workers::instance().post_always(client, [pool = std::move(check->pool)] {});
+  ceph_executor().post({client}, [pool = std::move(check->pool)] {});
   Io& io = *check->io;
   io.priv.aio->complete(io.aio, r == -ENOENT ? 0 : r);
 }

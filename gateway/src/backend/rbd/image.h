@@ -1,7 +1,7 @@
 // An open Ceph image.
 //
-// Threads: open(), size(), grow() and the destructor wait for Ceph, so only workers may call them.
-// start() does not wait.
+// Threads: open(), size(), grow() and the destructor wait for Ceph, so only threads of an executor
+// may call them. start() does not wait.
 #pragma once
 
 #include <rbd/librbd.h>

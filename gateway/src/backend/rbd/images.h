@@ -1,6 +1,6 @@
 // Manages the images of a pool for the control plane's jobs. Every function can be repeated;
 // completed work then counts as success. The calls wait for Ceph without a time limit, so only
-// workers may make them.
+// only threads of an executor make them.
 //
 // The name of a volume's image contains the volume's UUID (image_of), so that orphans can be found.
 // The owner of a served image manages it through its own open image (the functions on Image):

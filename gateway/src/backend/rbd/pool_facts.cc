@@ -10,7 +10,7 @@
 #include "backend/failure.h"
 #include "base/limits.h"
 #include "rbd/ceph_error.h"
-#include "rbd/workers.h"
+#include "rbd/ceph_executor.h"
 
 namespace sluice::rbd {
 namespace {
@@ -85,12 +85,12 @@ Result<PoolFacts> read_pool_facts(RadosClient& client, const std::string& pool,
 
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(
-      group_of(access, pool), pool, 2 * limits::kCephConnect, [=]() -> Result<PoolFacts> {
-        auto client = RadosClient::connect(access);
-        if (!client) return Error{client.error()};
-        return read_pool_facts(**client, pool, space, data_pool);
-      });
+  return wait_for_ceph<PoolFacts>(group_of(access, pool), pool, 2 * limits::kCephConnect,
+                                  [=]() -> Result<PoolFacts> {
+                                    auto client = RadosClient::connect(access);
+                                    if (!client) return Error{client.error()};
+                                    return read_pool_facts(**client, pool, space, data_pool);
+                                  });
 }
 
 }  // namespace sluice::rbd

@@ -1,6 +1,6 @@
 // The state of a Ceph pool: whether it can hold volumes, and how full it is.
 //
-// Threads: workers; calls wait for Ceph.
+// Threads: those of an executor; calls wait for Ceph.
 #pragma once
 
 #include <cstdint>

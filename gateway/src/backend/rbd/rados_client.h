@@ -125,7 +125,7 @@ class Pool {
   const std::string name_;
 };
 
-// The workers' group for tasks that wait for `pool` in the cluster of `access`.
+// The executor's group for tasks that wait for `pool` in the cluster of `access`.
 std::string group_of(const backend::CephAccess& access, const std::string& pool);
 
 }  // namespace sluice::rbd

@@ -8,7 +8,7 @@
 #include "backend/range.h"
 #include "backend/size_text.h"
 #include "base/limits.h"
-#include "rbd/workers.h"
+#include "rbd/ceph_executor.h"
 
 namespace sluice::rbd {
 namespace {
@@ -34,8 +34,8 @@ RbdBackend::RbdBackend(std::shared_ptr<ServedImage> image) : image_(std::move(im
 
 Result<std::unique_ptr<Backend>> RbdBackend::open(const Spec& spec) {
   auto image = std::make_shared<ServedImage>(spec);
-  const Result<void> opened = Workers::instance().run<void>(
-      image->group(), spec.path, limits::kImageOpens, [image] { return image->open(); });
+  const Result<void> opened = wait_for_ceph<void>(image->group(), spec.path, limits::kImageOpens,
+                                                  [image] { return image->open(); });
   if (!opened) return Error{opened.error()};
   return Result<std::unique_ptr<Backend>>(std::make_unique<RbdBackend>(std::move(image)));
 }
@@ -47,7 +47,7 @@ RbdBackend::~RbdBackend() {
 void RbdBackend::close(std::function<void()> closed) {
   closed_ = true;
   image_->begin_closing();
-  Workers::instance().post_always(image_->group(), [image = image_, closed = std::move(closed)] {
+  ceph_executor().post({image_->group()}, [image = image_, closed = std::move(closed)] {
     image->shut();
     closed();
   });
@@ -136,9 +136,8 @@ Result<void> RbdBackend::resize(uint64_t new_size) {
   // One that is read-only has no watch and stays as it was opened.
   if (new_size == size_bytes() || (new_size == 0 && info_.read_only)) return {};
   if (info_.read_only) return fail(spec.path, "is read-only", "open it writable to grow it");
-  return Workers::instance().run<void>(
-      image_->group(), spec.path, limits::kImageOpens,
-      [image = image_, new_size] { return image->grow(new_size); });
+  return wait_for_ceph<void>(image_->group(), spec.path, limits::kImageOpens,
+                             [image = image_, new_size] { return image->grow(new_size); });
 }
 
 Result<void> RbdBackend::check() {

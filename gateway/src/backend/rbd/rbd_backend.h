@@ -36,6 +36,7 @@ class RbdBackend final : public backend::Backend {
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;
+  std::string hangs_with() const override { return "pool of Ceph " + image_->group(); }
 
  private:
   int refusal(const backend::Io& io) const;

@@ -8,8 +8,8 @@
 #include "backend/size_text.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "rbd/ceph_executor.h"
 #include "rbd/closing_images.h"
-#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Image>> ServedImage::open_image() {
   const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self || self->following_.exchange(true)) return;
-    const bool posted = Workers::instance().post(self->group_, [self] { self->follow_size(); });
+    const bool posted = ceph_executor().try_post({self->group_}, [self] { self->follow_size(); });
     if (!posted) self->following_.store(false);
   });
   if (!watched) return Error{watched.error()};
@@ -220,7 +220,7 @@ Result<void> ServedImage::check() {
     }
     if (!coming_back_.exchange(true)) {
       const auto back = [self = shared_from_this()] { self->come_back(); };
-      if (!Workers::instance().post(group_, back)) coming_back_.store(false);
+      if (!ceph_executor().try_post({group_}, back)) coming_back_.store(false);
     }
     const std::string why = problem();
     if (!why.empty()) return Error{why};

@@ -1,6 +1,6 @@
-// The image behind a LUN: opening, loss by fencing, reopening and closing. Tasks of workers share
-// it with the backend and may outlive the backend. In a cluster the caller supplies the client, and
-// the image never reopens: the next epoch of its volume opens another.
+// The image behind a LUN: opening, loss by fencing, reopening and closing. Tasks of the executor
+// share it with the backend and may outlive the backend. In a cluster the caller supplies the
+// client, and the image never reopens: the next epoch of its volume opens another.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
  public:
   struct Given {
     std::shared_ptr<Pool> pool;  // of the client that the control plane has recorded
-    std::string group;           // of workers
+    std::string group;           // of ceph_executor()
     Takeover takeover;
     // Called once when it is fenced, on any thread; must not block. The caller watches the client
     // itself.
@@ -33,7 +33,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   ServedImage(const backend::Spec& spec, Given given)
       : spec_(spec), given_(std::make_unique<Given>(std::move(given))), group_(given_->group) {}
 
-  // --- workers only: these wait for Ceph
+  // --- the executor's threads only: these wait for Ceph
   Result<void> open();
   Result<void> grow(uint64_t bytes);  // 0: adopts the size that the image has now
   void come_back();                   // with a new client and a new lock
@@ -59,7 +59,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
-  const std::string& group() const { return group_; }  // of workers
+  const std::string& group() const { return group_; }  // of ceph_executor()
   // Why it can't be served. A fenced image begins to reopen if Spec::reopen_after_fence is set.
   Result<void> check();
   // From now on open() of the same image in this process waits until shut() has ended.

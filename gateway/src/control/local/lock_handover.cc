@@ -69,13 +69,28 @@ ino_t inode_of(int directory, const std::string& name) {
 
 class ServerImpl;
 
-// The servers of this process, by the directory's device and inode and the socket's name, because
-// pools may use several paths for a directory. The mutex is also held while a name is created or
-// removed.
+// A name by which this process serves, or has served. The mutex is also held while the socket is
+// created or removed, which may hang with the directory.
+struct ServedName {
+  std::mutex mutex;
+  std::weak_ptr<ServerImpl> server;
+};
+
+// The names of this process, by the directory's device and inode and the socket's name, because
+// pools may use several paths for a directory. The mutex is never held while a directory may hang.
 struct Serving {
   using Key = std::tuple<dev_t, ino_t, std::string>;
+
+  std::shared_ptr<ServedName> name_of(const Key& key) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+    std::shared_ptr<ServedName> name = all[key].lock();
+    if (!name) all[key] = name = std::make_shared<ServedName>();
+    return name;
+  }
+
   std::mutex mutex;
-  std::map<Key, std::weak_ptr<ServerImpl>> all;
+  std::map<Key, std::weak_ptr<ServedName>> all;
 };
 Serving& serving() {
   static Serving& one = *new Serving;  // never destroyed
@@ -84,10 +99,11 @@ Serving& serving() {
 
 class ServerImpl final : public HandoverServer {
  public:
-  ServerImpl(FileDescriptor directory, Serving::Key key, ino_t inode, FileDescriptor socket,
-             Asked asked)
+  ServerImpl(FileDescriptor directory, std::shared_ptr<ServedName> served, std::string name,
+             ino_t inode, FileDescriptor socket, Asked asked)
       : directory_(std::move(directory)),
-        key_(std::move(key)),
+        served_(std::move(served)),
+        name_(std::move(name)),
         inode_(inode),
         socket_(std::move(socket)),
         wake_(::eventfd(0, EFD_CLOEXEC)),
@@ -98,15 +114,13 @@ class ServerImpl final : public HandoverServer {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
     thread_.join();
-    const std::lock_guard lock(serving().mutex);
-    // A server that began meanwhile has the name and an entry of its own.
-    if (has_name()) ::unlinkat(directory_.get(), name().c_str(), 0);
-    const auto at = serving().all.find(key_);
-    if (at != serving().all.end() && at->second.expired()) serving().all.erase(at);
+    const std::lock_guard lock(served_->mutex);
+    // A server that began meanwhile has the name.
+    if (has_name()) ::unlinkat(directory_.get(), name_.c_str(), 0);
   }
 
   // Whether requests by this name reach this server.
-  bool has_name() const { return inode_of(directory_.get(), name()) == inode_; }
+  bool has_name() const { return inode_of(directory_.get(), name_) == inode_; }
 
  private:
   void serve() {
@@ -141,10 +155,9 @@ class ServerImpl final : public HandoverServer {
     if (given.yield == Yield::kNotHeld) send_line(fd, "not-held");
   }
 
-  const std::string& name() const { return std::get<std::string>(key_); }
-
   const FileDescriptor directory_;
-  const Serving::Key key_;
+  const std::shared_ptr<ServedName> served_;
+  const std::string name_;
   const ino_t inode_;  // of the bound socket; not reused while socket_ is open
   const FileDescriptor socket_;
   const FileDescriptor wake_;
@@ -187,17 +200,18 @@ Result<std::shared_ptr<HandoverServer>> HandoverServer::start(int directory,
   if (!copy.valid() || ::fstat(copy.get(), &status) != 0) {
     return Error{"can't make the socket " + name + ": " + reason_of(errno)};
   }
-  const Serving::Key key(status.st_dev, status.st_ino, name);
+  const std::shared_ptr<ServedName> served =
+      serving().name_of({status.st_dev, status.st_ino, name});
   std::shared_ptr<ServerImpl> there;  // declared before the lock: its destructor takes the mutex
-  const std::lock_guard lock(serving().mutex);
-  if (const auto at = serving().all.find(key); at != serving().all.end()) there = at->second.lock();
+  const std::lock_guard lock(served->mutex);
+  there = served->server.lock();
   if (there && there->has_name()) return std::shared_ptr<HandoverServer>(there);
   Result<FileDescriptor> socket = listen_by_name(copy.get(), name);
   if (!socket) return Error{socket.error()};
   const ino_t inode = inode_of(copy.get(), name);
-  const auto server = std::make_shared<ServerImpl>(std::move(copy), key, inode,
+  const auto server = std::make_shared<ServerImpl>(std::move(copy), served, name, inode,
                                                    std::move(socket).value(), std::move(asked));
-  serving().all[key] = server;
+  served->server = server;
   return std::shared_ptr<HandoverServer>(server);
 }
 

@@ -11,7 +11,7 @@
 // An image without such an object is recorded when it is opened: it predates these records, or an
 // administrator removed the object to confirm another image.
 //
-// Threads: workers; calls wait for Ceph.
+// Threads: those of an executor; calls wait for Ceph.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "control_rbd/rbd_marker.h"
-#include "rbd/workers.h"
+#include "rbd/ceph_executor.h"
 
 namespace sluice::control {
 namespace {
@@ -57,9 +57,8 @@ PoolClient::~PoolClient() {
   if (!status_.client) return;
   const std::string client = status_.client->addresses();
   callbacks().run([&] { commits_.remove(commit_); });
-  rbd::Workers::instance().post_always(
-      client,
-      [client = std::move(status_.client), pool = std::move(pool_)]() mutable { pool.reset(); });
+  rbd::ceph_executor().post({client}, [client = std::move(status_.client),
+                                       pool = std::move(pool_)]() mutable { pool.reset(); });
 }
 
 void PoolClient::begin(std::function<void()> changed) {
@@ -96,8 +95,8 @@ void PoolClient::connect() {
     status_.connecting = true;
     tried_ = boot_clock_now();
   }
-  const bool posted =
-      rbd::Workers::instance().post(group(), [self = shared_from_this()] { self->connect_now(); });
+  const bool posted = rbd::ceph_executor().try_post(
+      {group()}, [self = shared_from_this()] { self->connect_now(); });
   if (posted) return;
   const std::lock_guard lock(mutex_);
   status_.connecting = false;
@@ -135,7 +134,7 @@ void PoolClient::connect_now() {
   });
   // The callback may run on a librados thread, which can't end its own client.
   (*client)->watch_fence([weak, address] {
-    rbd::Workers::instance().post_always(address, [weak, address] {
+    rbd::ceph_executor().post({address}, [weak, address] {
       if (const auto self = weak.lock()) self->client_gone(address);
     });
   });
@@ -159,8 +158,7 @@ void PoolClient::on_client_state(const std::string& client, ClientCommits::State
   }
   if (fenced) {
     log::error("a client of Ceph is shut out", {{"pool", name_}, {"client", client}});
-    rbd::Workers::instance().post_always(client,
-                                         [fenced = std::move(fenced)] { fenced->note_fenced(); });
+    rbd::ceph_executor().post({client}, [fenced = std::move(fenced)] { fenced->note_fenced(); });
     return;
   }
   images_->wake_holders();

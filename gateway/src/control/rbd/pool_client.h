@@ -6,7 +6,8 @@
 // 2. Recorded: images may be opened.
 // 3. Fenced: the client's images are permanently lost. It starts again with a new client.
 //
-// Threads: any. No function waits for Ceph unless its comment says so; workers do (rbd/workers.h).
+// Threads: any. No function waits for Ceph unless its comment says so; the threads of
+// rbd::ceph_executor() do.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@
 #include "control/client_commits.h"
 #include "control/local/pool_marker.h"
 #include "control/local/record.h"
+#include "control/volume/callback_gate.h"
 #include "control/volume/storage_pool.h"
-#include "control_rbd/callback_gate.h"
 #include "control_rbd/open_images.h"
 #include "rbd/rados_client.h"
 
@@ -64,7 +65,7 @@ class PoolClient : public std::enable_shared_from_this<PoolClient> {
 
   const wire::DesiredRbdPool& desired() const { return desired_.rbd(); }
   const std::string& name() const { return name_; }  // pool or pool/namespace
-  // Group of the workers that wait for this pool. The end of a client uses the group of its
+  // Group of the tasks that wait for this pool. The end of a client uses the group of its
   // address, as fencing notices do, so that a pool that hangs delays neither.
   const std::string& group() const { return desired_.uid(); }
   const Holder& self() const { return self_; }

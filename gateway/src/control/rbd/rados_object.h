@@ -2,7 +2,7 @@
 // unchanged since the read. The same write stores a copy of the text in the object's omap, which
 // Ceph keeps apart from its data, so that damage to the data does not lose the text.
 //
-// Threads: workers, one at a time; calls wait for Ceph.
+// Threads: those of an executor, one at a time; calls wait for Ceph.
 #pragma once
 
 #include <cstdint>

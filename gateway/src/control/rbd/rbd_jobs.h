@@ -2,7 +2,7 @@
 // is managed through the open image, because Ceph blocks its writes meanwhile. An image that
 // another client has locked is left to that client. A job may be sent again.
 //
-// Threads: workers; it waits for Ceph, as long as that takes.
+// Threads: those of an executor; it waits for Ceph, as long as that takes.
 #pragma once
 
 #include <functional>

@@ -6,7 +6,7 @@
 // The id of a marker begins with the cluster's fsid. A gateway can therefore check without I/O that
 // it is connected to the cluster in which clients are to be blocklisted.
 //
-// Threads: workers; calls wait for Ceph.
+// Threads: those of an executor; calls wait for Ceph.
 #pragma once
 
 #include <memory>

@@ -33,11 +33,11 @@ Result<std::shared_ptr<VolumeStorage>> RbdPool::storage_of(const wire::DesiredVo
 
 void RbdPool::run_job(const wire::Job& job, const JobServices& services,
                       std::function<void(JobOutcome)> done) {
-  rbd::Workers* workers = &shared_->jobs;
-  if (job.has_fence_clients()) workers = &shared_->fences;
-  if (job.has_flatten() || job.has_roll_back() || job.has_delete_()) workers = &shared_->long_jobs;
+  Executor* executor = &shared_->jobs;
+  if (job.has_fence_clients()) executor = &shared_->fences;
+  if (job.has_flatten() || job.has_roll_back() || job.has_delete_()) executor = &shared_->long_jobs;
   const bool posted =
-      workers->post(client_->group(), [self = shared_from_this(), job, services, done] {
+      executor->try_post({client_->group()}, [self = shared_from_this(), job, services, done] {
         JobOutcome outcome = run_rbd_job(self->client_, self->images_, job, [&](uint32_t permille) {
           self->client_->callbacks().run([&] { services.progress(permille); });
         });
@@ -66,8 +66,8 @@ class RbdPools final : public PoolKind {
   bool stop() override {
     shared_->callbacks->close();
     bool quiet = true;
-    for (rbd::Workers* workers : {&shared_->jobs, &shared_->long_jobs, &shared_->fences}) {
-      quiet = workers->stop(kPatience) && quiet;
+    for (Executor* executor : {&shared_->jobs, &shared_->long_jobs, &shared_->fences}) {
+      quiet = executor->stop(kPatience) && quiet;
     }
     return quiet;
   }

@@ -1,29 +1,35 @@
 // A Ceph pool of a cluster: images that hold volumes (rbd_storage.h), jobs (rbd_jobs.h) and reports
 // (rbd_pool_probe.h), all by one client (pool_client.h).
 //
-// Threads: any. No function waits for Ceph; workers do (rbd/workers.h).
+// Threads: any. No function waits for Ceph; the threads of rbd::ceph_executor() and of RbdShared
+// do.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "base/executor.h"
+#include "base/limits.h"
+#include "control/volume/callback_gate.h"
 #include "control/volume/storage_pool.h"
-#include "control_rbd/callback_gate.h"
 #include "control_rbd/open_images.h"
 #include "control_rbd/pool_client.h"
 #include "control_rbd/rbd_pool_probe.h"
-#include "rbd/workers.h"
 
 namespace sluice::control {
 
 // Shared by all pools of a process.
 struct RbdShared {
   const std::shared_ptr<CallbackGate> callbacks = std::make_shared<CallbackGate>();
-  // Separate workers per kind of job, and within them per pool, so that long jobs delay no others
+  static constexpr Executor::Setup kThreads{.threads = limits::kImageJobThreads,
+                                            .queued_tasks = limits::kMaxImageTasks,
+                                            .at_end = Executor::AtEnd::kRunQueued,
+                                            .destructor_waits = limits::kImageCloses};
+  // An executor for each kind of job, with a group for each pool, so that long jobs delay no others
   // and nothing delays fencing.
-  rbd::Workers jobs{limits::kImageJobThreads};
-  rbd::Workers long_jobs{limits::kImageJobThreads};
-  rbd::Workers fences{limits::kImageJobThreads};
+  Executor jobs{kThreads};
+  Executor long_jobs{kThreads};
+  Executor fences{kThreads};
 };
 
 class RbdPool final : public StoragePool, public std::enable_shared_from_this<RbdPool> {

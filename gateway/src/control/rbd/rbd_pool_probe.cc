@@ -3,9 +3,8 @@
 #include <utility>
 
 #include "base/boot_clock.h"
-#include "control/volume/strand_executor.h"
+#include "rbd/ceph_executor.h"
 #include "rbd/pool_facts.h"
-#include "rbd/workers.h"
 
 namespace sluice::control {
 
@@ -39,8 +38,8 @@ void RbdPoolProbe::probe() {
     }
     since_ = boot_clock_now();
   }
-  const bool posted = rbd::Workers::instance().post(
-      client_->group(), [self = shared_from_this()] { self->probe_now(); });
+  const bool posted = rbd::ceph_executor().try_post(
+      {client_->group()}, [self = shared_from_this()] { self->probe_now(); });
   if (posted) return;
   const std::lock_guard lock(mutex_);
   since_ = 0;

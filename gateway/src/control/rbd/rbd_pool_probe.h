@@ -1,5 +1,5 @@
 // Probes a Ceph pool: whether it is the StoragePool's storage, and how much space it has. One probe
-// runs at a time, on a worker.
+// runs at a time, on a thread of rbd::ceph_executor().
 //
 // Threads: any.
 #pragma once

@@ -6,8 +6,8 @@
 #include "base/boot_clock.h"
 #include "base/limits.h"
 #include "control_rbd/image_object.h"
+#include "rbd/ceph_executor.h"
 #include "rbd/rbd_backend.h"
-#include "rbd/workers.h"
 
 namespace sluice::control {
 namespace {
@@ -53,8 +53,8 @@ VolumeStorage::Opened RbdStorage::open(const wire::DesiredVolume& volume) {
     }
     return {.pending = true};
   }
-  opening_ = rbd::Workers::instance().post(
-      pool_client_->group(),
+  opening_ = rbd::ceph_executor().try_post(
+      {pool_client_->group()},
       [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
   if (!opening_) return {.problem = kTooMuch};
   return {.pending = true};
@@ -154,8 +154,7 @@ void RbdStorage::image_lost(bool blocklisted) {
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {
     const std::string address = client->addresses();
-    rbd::Workers::instance().post_always(address,
-                                         [client = std::move(client)] { client->note_fenced(); });
+    rbd::ceph_executor().post({address}, [client = std::move(client)] { client->note_fenced(); });
   }
   wake();
 }
@@ -234,7 +233,7 @@ Result<VolumeStorage::Growth> RbdStorage::grow(uint64_t bytes) {
     }
     self->wake();
   };
-  growing_ = rbd::Workers::instance().post(pool_client_->group(), work);
+  growing_ = rbd::ceph_executor().try_post({pool_client_->group()}, work);
   if (!growing_) return Error{kTooMuch};
   return Growth::kPending;
 }
@@ -282,7 +281,7 @@ bool RbdStorage::post_write(std::function<void(RecordObject&)> write) {
   writes_.push_back(std::move(write));
   if (writing_) return true;
   // A volume that has its lock is served before the next one is opened.
-  writing_ = rbd::Workers::instance().post_next(
+  writing_ = rbd::ceph_executor().try_post_next(
       pool_client_->group(), [self = shared_from_this()] { self->write_next(); });
   if (!writing_) writes_.pop_back();
   return writing_;

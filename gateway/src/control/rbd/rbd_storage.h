@@ -1,5 +1,6 @@
 // The image of a volume, opened and locked by the pool's recorded client, with the record beside it
-// (record_object.h). Workers make all calls to Ceph, for many volumes in parallel.
+// (record_object.h). Threads of rbd::ceph_executor() make all calls to Ceph, for many volumes in
+// parallel.
 #pragma once
 
 #include <deque>

@@ -2,7 +2,7 @@
 // the pool. The client that does the I/O writes it, so that a blocklisted client can't. If its text
 // is damaged, the object's copy replaces it; the reservations of the copy may be older.
 //
-// Threads: workers, one at a time; calls wait for Ceph.
+// Threads: those of an executor, one at a time; calls wait for Ceph.
 #pragma once
 
 #include <memory>

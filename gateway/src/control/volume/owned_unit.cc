@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/boot_clock.h"
-#include "control/volume/strand_executor.h"
 #include "unit/closing.h"
 #include "unit/ownership.h"
 #include "unit/write_cache.h"

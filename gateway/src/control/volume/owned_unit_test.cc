@@ -5,7 +5,6 @@
 
 #include "base/boot_clock.h"
 #include "base/buffer.h"
-#include "control/volume/strand_executor.h"
 #include "nexus/exports.h"
 #include "nexus/nexus.h"
 #include "unit/latency_log.h"

@@ -40,7 +40,7 @@ Result<bool> PoolTable::put(const wire::DesiredPool& pool) {
     std::shared_ptr<Pool>& entry = pools_[pool.uid()];
     was_nearly_full = entry && entry->desired.nearly_full();
     if (!entry || !is_same_storage(entry->desired, pool)) {
-      const auto changed = std::make_shared<Pool>();
+      const auto changed = std::make_shared<Pool>(pool.uid());
       changed->devices =
           (entry ? entry->devices : DevicePool::Devices())
               .become({pool.local().devices().begin(), pool.local().devices().end()});
@@ -110,15 +110,35 @@ void PoolTable::tick() {
     pools.insert(pools.end(), former_.begin(), former_.end());
   }
   for (const auto& pool : pools) {
-    const std::unique_lock lock(pool->mutex, std::try_to_lock);
-    if (lock && pool->open) pool->open->tick();
+    if (pool->ticking.exchange(true)) continue;
+    run_later(pool->uid, [pool] {
+      const std::unique_lock lock(pool->mutex, std::try_to_lock);
+      if (lock && pool->open) pool->open->tick();
+      pool->ticking = false;
+    });
   }
+  pools.clear();
+  // The destructor may wait for the storage.
+  for (std::shared_ptr<Pool>& pool : take_unused()) {
+    const std::string uid = pool->uid;
+    run_later(uid, [unused = std::move(pool)]() mutable { unused.reset(); });
+  }
+}
+
+void PoolTable::run_later(const std::string& uid, std::function<void()> task) const {
+  setup_.run_later ? setup_.run_later(uid, std::move(task)) : task();
+}
+
+std::vector<std::shared_ptr<PoolTable::Pool>> PoolTable::take_unused() {
+  std::vector<std::shared_ptr<Pool>> unused;
   const std::lock_guard lock(mutex_);
-  // `pools` still refers to them, so they are destroyed after the mutex is released.
-  std::erase_if(former_, [](const auto& pool) {
+  std::erase_if(former_, [&](const auto& pool) {
     const std::unique_lock own(pool->mutex, std::try_to_lock);
-    return own && pool->open.use_count() <= 1;
+    if (!own || pool->ticking || pool->open.use_count() > 1) return false;
+    unused.push_back(pool);
+    return true;
   });
+  return unused;
 }
 
 std::vector<std::string> PoolTable::uids() const {

@@ -164,9 +164,11 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
                                      const lun::ReservationState& state, Nanos deadline,
                                      std::function<void(Result<void>)> done) {
   uint64_t id = 0;
+  Executor::Strand strand{"records without an owner", volume};
   {
     const std::lock_guard lock(mutex_);
     const auto at = owned_.find(volume);
+    if (at != owned_.end()) strand = {at->second.group, "record " + volume};
     if (at != owned_.end() && at->second.record.epoch == epoch) {
       at->second.record.generation = generation;
       at->second.record.reservations = state;
@@ -179,7 +181,7 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
           done(result == wire::COMMIT_RESULT_COMMITTED ? Result<void>() : Result<void>(Error{why}));
         }};
   }
-  setup_.executor.post("record " + volume, [this, id, volume, epoch, generation, state] {
+  setup_.executor.post(strand, [this, id, volume, epoch, generation, state] {
     write(volume, epoch, generation, state, [this, id](const Result<void>& written) {
       answered(id, written ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_UNSPECIFIED,
                nullptr, written.error());
@@ -318,10 +320,12 @@ Result<lun::ReservationState> StreamReservations::load(const std::string& unit_u
 
 // --- ownership
 
-void StreamReservations::open(Record record, std::shared_ptr<VolumeStorage> storage) {
+void StreamReservations::open(Record record, std::shared_ptr<VolumeStorage> storage,
+                              std::string group) {
   const std::lock_guard lock(mutex_);
   std::string volume = record.volume;
-  owned_.insert_or_assign(std::move(volume), Owned{std::move(record), std::move(storage), false});
+  owned_.insert_or_assign(std::move(volume),
+                          Owned{std::move(record), std::move(storage), std::move(group)});
 }
 
 void StreamReservations::close(const std::string& volume) {

@@ -13,7 +13,7 @@
 // restored from a backup. Then read() stores the newer state as the next generation before any unit
 // uses it: the record takes precedence over an older snapshot (DESIGN R2).
 //
-// Threads: as the contract says; records are written on `executor`.
+// Threads: as the contract says; records are written on `executor`, in the group of the storage.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@
 #include <string>
 
 #include "base/boot_clock.h"
-#include "control/volume/strand_executor.h"
+#include "base/executor.h"
 #include "control/volume/volume_services.h"
 #include "control/wire.h"
 #include "unit/reservations/reservation_contract.h"
@@ -36,7 +36,7 @@ class StreamReservations final : public lun::ReservationStore {
   struct Setup {
     std::function<bool(wire::ConnectRequest)> request;  // Stream::request
     std::function<void(const std::string& volume)> fenced;
-    StrandExecutor& executor;
+    Executor& executor;
     std::function<Nanos()> now = boot_clock_now;
   };
   explicit StreamReservations(Setup setup) : setup_(std::move(setup)) {}
@@ -50,7 +50,8 @@ class StreamReservations final : public lun::ReservationStore {
   void stop() override;
 
   // --- called by Volume
-  void open(Record record, std::shared_ptr<VolumeStorage> storage);
+  // `group`: of the tasks that may wait for the storage.
+  void open(Record record, std::shared_ptr<VolumeStorage> storage, std::string group);
   void close(const std::string& volume);
   // `done` runs once, on any thread.
   void load_for(const Record& beside, uint64_t epoch, bool settle,
@@ -67,6 +68,7 @@ class StreamReservations final : public lun::ReservationStore {
   struct Owned {
     Record record;
     std::shared_ptr<VolumeStorage> storage;
+    std::string group;       // of the executor
     bool straggler = false;  // a commit whose result is unknown
   };
   using Answer = std::function<void(wire::CommitResult, const wire::ReservationState*,

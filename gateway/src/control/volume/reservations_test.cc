@@ -65,7 +65,7 @@ class ReservationsTest : public testing::Test {
     record.volume = kVolumeUid;
     record.epoch = 7;
     record.generation = 3;
-    store_.open(record, storage_);
+    store_.open(record, storage_, "pool");
   }
   ~ReservationsTest() override {
     store_.stop();
@@ -105,7 +105,7 @@ class ReservationsTest : public testing::Test {
   std::vector<wire::ConnectRequest> sent_;
   std::vector<std::string> fenced_;
   QueuedReactors reactors_;
-  StrandExecutor executor_{1};
+  Executor executor_{{.threads = 1}};
   std::shared_ptr<RecordOnlyStorage> storage_ = std::make_shared<RecordOnlyStorage>();
   StreamReservations store_{{.request =
                                  [this](wire::ConnectRequest m) {

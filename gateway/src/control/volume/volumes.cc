@@ -1,6 +1,7 @@
 #include "control/volume/volumes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -14,6 +15,10 @@ namespace sluice::control {
 namespace {
 
 constexpr uint64_t kNow = 0;  // a step without delay; it does not invalidate others
+
+Executor::Strand strand_of_volume(const std::string& uid, const std::string& pool) {
+  return {PoolTable::group_of(pool), "volume " + uid};
+}
 
 }  // namespace
 
@@ -59,9 +64,23 @@ Volumes::Volumes(Setup setup)
       pools_({.services = setup_.services,
               .rbd = setup_.rbd,
               .device_records = setup_.device_records,
-              .asked = [this](const std::string& volume, uint64_t order) {
-                return asked(volume, order);
-              }}) {}
+              .asked =
+                  [this, asks = asks_](const std::string& volume, uint64_t order) {
+                    HolderAnswer answer{Yield::kNotHeld, 0};
+                    asks->run([&] { answer = asked(volume, order); });
+                    return answer;
+                  },
+              .run_later =
+                  [this](const std::string& pool, std::function<void()> task) {
+                    setup_.executor.post({PoolTable::group_of(pool)}, std::move(task));
+                  }}) {}
+
+// After release_all() has timed out, lock servers exist until the last reference to a storage goes,
+// and units may still answer.
+Volumes::~Volumes() {
+  asks_->close();
+  wakes_->close();
+}
 
 Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
   const Result<bool> became_nearly_full = pools_.put(pool);
@@ -99,9 +118,8 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
     entry.pool = volume.pool_uid();
     auto unit = std::make_unique<OwnedUnit>(identity.value(), volume, units_, self_);
     entry.unit = unit->unit();
-    entry.volume =
-        std::make_shared<Volume>(uid, self_, std::move(unit), static_cast<VolumeServices&>(*this),
-                                 [this, uid] { wake(uid, 0, kNow); });
+    entry.volume = std::make_shared<Volume>(
+        uid, self_, std::move(unit), static_cast<VolumeServices&>(*this), wake_of(uid, entry.pool));
     entry.unit->watch_epochs([seen = std::weak_ptr(entry.volume)](uint64_t epoch) {
       if (const auto fenced = seen.lock()) fenced->saw_epoch(epoch);
     });
@@ -145,7 +163,8 @@ void Volumes::remove_entry(const std::string& uid) {
   entry = std::move(at->second);
   entries_.erase(at);
   // The volume calls this from step(), so it must be destroyed later.
-  setup_.executor.post("gone", [removed = std::move(entry)] {});
+  const std::string group = PoolTable::group_of(entry.pool);
+  setup_.executor.post({group}, [removed = std::move(entry)] {});
 }
 
 std::shared_ptr<Volume> Volumes::find(const std::string& uid) const {
@@ -240,8 +259,18 @@ bool Volumes::release_all(Nanos limit) {
 
 // --- steps
 
-void Volumes::wake(const std::string& uid, Nanos delay, uint64_t step) {
-  setup_.executor.post("volume " + uid, [this, uid, step] { run_step(uid, step); }, delay);
+// While a step hangs, only one more is queued, however often the volume is woken.
+std::function<void()> Volumes::wake_of(const std::string& uid, const std::string& pool) {
+  return [this, wakes = wakes_, uid, strand = strand_of_volume(uid, pool),
+          queued = std::make_shared<std::atomic<bool>>(false)] {
+    if (queued->exchange(true)) return;
+    wakes->run([&] {
+      setup_.executor.post(strand, [this, uid, queued] {
+        queued->store(false);
+        run_step(uid, kNow);
+      });
+    });
+  };
 }
 
 void Volumes::run_step(const std::string& uid, uint64_t step) {
@@ -254,13 +283,17 @@ void Volumes::run_step(const std::string& uid, uint64_t step) {
   }
   const Nanos delay = volume->step(boot_clock_now());
   uint64_t next = 0;
+  std::string pool;
   {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(uid);
     if (at == entries_.end()) return;
     next = ++at->second.step;
+    pool = at->second.pool;
   }
-  if (delay != Volume::kNever) wake(uid, delay, next);
+  if (delay == Volume::kNever) return;
+  setup_.executor.post(
+      strand_of_volume(uid, pool), [this, uid, next] { run_step(uid, next); }, delay);
 }
 
 // --- VolumeServices
@@ -278,7 +311,13 @@ void Volumes::load(const Record& beside, uint64_t epoch, bool settle,
 }
 
 void Volumes::open_commits(Record record, std::shared_ptr<VolumeStorage> storage) {
-  setup_.reservations->open(std::move(record), std::move(storage));
+  std::string pool;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(record.volume);
+    if (at != entries_.end()) pool = at->second.pool;
+  }
+  setup_.reservations->open(std::move(record), std::move(storage), PoolTable::group_of(pool));
 }
 
 void Volumes::close_commits(const std::string& volume) { setup_.reservations->close(volume); }

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/executor.h"
+#include "control/volume/callback_gate.h"
 #include "control/volume/owned_unit.h"
 #include "control/volume/pool_table.h"
 #include "control/volume/reservations.h"
-#include "control/volume/strand_executor.h"
 #include "control/volume/volume.h"
 
 namespace sluice::control {
@@ -24,7 +25,7 @@ class Volumes final : private VolumeServices {
  public:
   struct Setup {
     Reactors& reactors;
-    StrandExecutor& executor;
+    Executor& executor;
     std::shared_ptr<StreamReservations> reservations;  // of all units
     std::function<void(const wire::VolumeObserved&)> report;
     PoolServices services;
@@ -34,6 +35,8 @@ class Volumes final : private VolumeServices {
     std::string device_records = {};  // ControlPlaneConfig::device_records
   };
   explicit Volumes(Setup setup);
+  // The caller ensures that no task of the executor runs.
+  ~Volumes() override;
 
   void set_self(uint16_t number) { self_ = number; }  // before the first put()
   // Its volumes learn when the pool becomes nearly full. Error: the definition is refused.
@@ -63,7 +66,7 @@ class Volumes final : private VolumeServices {
 
  private:
   struct Entry {
-    std::string pool;
+    std::string pool;  // uid
     std::shared_ptr<lun::Unit> unit;
     std::shared_ptr<Volume> volume;
     uint64_t epoch = 0;
@@ -83,18 +86,21 @@ class Volumes final : private VolumeServices {
   void tell_nearly_full(const std::string& pool);
   std::vector<std::shared_ptr<Volume>> volumes() const;
   std::shared_ptr<Volume> find(const std::string& uid) const;
-  void wake(const std::string& uid, Nanos delay, uint64_t step);
+  std::function<void()> wake_of(const std::string& uid, const std::string& pool);
   void run_step(const std::string& uid, uint64_t step);
   void retain_entry(const std::string& uid);
   void remove_entry(const std::string& uid);
 
   const Setup setup_;
+  // Calls from lock servers, and from units and storages. These may outlive this object.
+  const std::shared_ptr<CallbackGate> asks_ = std::make_shared<CallbackGate>();
+  const std::shared_ptr<CallbackGate> wakes_ = std::make_shared<CallbackGate>();
   OwnedUnit::Shared units_;
   uint16_t self_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
   std::vector<Entry> retained_;  // destroyed at the end
-  PoolTable pools_;              // destroyed first, because its threads call asked()
+  PoolTable pools_;
 };
 
 }  // namespace sluice::control

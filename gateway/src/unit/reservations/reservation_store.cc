@@ -100,11 +100,11 @@ Result<std::shared_ptr<FileReservationStore>> FileReservationStore::open(
 }
 
 FileReservationStore::FileReservationStore(std::unique_ptr<RecordFiles> files,
-                                           std::function<Clock::time_point()> now)
+                                           std::function<Clock::time_point()> now, Nanos bound)
     : files_(std::move(files)),
       now_(std::move(now)),
-      worker_([this] { work(); }),
-      watcher_([this] { watch(); }) {}
+      bound_(bound),
+      executor_({.threads = 1, .at_end = Executor::AtEnd::kRunQueued}) {}
 
 FileReservationStore::~FileReservationStore() { stop(); }
 
@@ -113,14 +113,7 @@ void FileReservationStore::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
-  if (worker_.joinable()) worker_.join();
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  wake_watch_.notify_one();
-  if (watcher_.joinable()) watcher_.join();
+  executor_.stop();
 }
 
 // --- answers; the caller holds mutex_
@@ -174,27 +167,25 @@ void FileReservationStore::enqueue(JobPtr job) {
       if (job->is_commit) return answer_commit(*job, CommitOutcome::kNotCommitted, refusal);
       return answer_read(*job, Error{refusal});
     }
-    job->deadline = now_() + std::chrono::nanoseconds(limits::kReservationStoreBound);
+    job->deadline = now_() + std::chrono::nanoseconds(bound_);
     jobs_.push_back(std::move(job));
+    if (!watched_) watch_later_locked(bound_);
   }
-  wake_.notify_one();
-  wake_watch_.notify_one();
+  executor_.post({"records", "work"}, [this] { work(); });
 }
 
-// --- the worker
+// --- the strand that does the work
 
+// One job, unless watch() has removed it.
 void FileReservationStore::work() {
   std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    current_ = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    run(*current_);
-    lock.lock();
-    current_ = nullptr;
-  }
+  if (jobs_.empty()) return;
+  current_ = std::move(jobs_.front());
+  jobs_.pop_front();
+  lock.unlock();
+  run(*current_);
+  lock.lock();
+  current_ = nullptr;
 }
 
 void FileReservationStore::run(Job& job) {
@@ -243,22 +234,24 @@ Result<ReservationState> FileReservationStore::settle(const std::string& unit_uu
   return Error{error};
 }
 
-// --- the second thread
+// --- the time limit
+
+void FileReservationStore::watch_later_locked(Nanos delay) {
+  watched_ = true;
+  executor_.post({"deadlines"}, [this] { watch(); }, delay);
+}
 
 // A disk may hang for longer than the callers wait.
 void FileReservationStore::watch() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_) {
+  const std::lock_guard lock(mutex_);
+  watched_ = false;
+  for (;;) {
     const bool running = current_ && !current_->answered;
-    if (!running && jobs_.empty()) {
-      wake_watch_.wait(lock);
-      continue;
-    }
+    if (!running && jobs_.empty()) return;
     // All jobs have the same time limit, so the oldest is due first.
     const JobPtr due = running ? current_ : jobs_.front();
-    if (now_() < due->deadline) {
-      wake_watch_.wait_until(lock, due->deadline);
-      continue;
+    if (const Clock::time_point now = now_(); now < due->deadline) {
+      return watch_later_locked(std::chrono::nanoseconds(due->deadline - now).count());
     }
     if (!running) jobs_.pop_front();
     constexpr const char* kSlow = "the disk took too long";

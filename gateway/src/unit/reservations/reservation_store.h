@@ -20,20 +20,22 @@
 // only read(), and load() returns an empty state. An untrustworthy record is an error, never an
 // empty state, because hosts rely on reservations to exclude each other.
 //
-// Threads: one worker does all work, in order. A second thread answers calls if the disk takes
-// longer than the time limit. A lock on the directory ensures that only one process uses it.
+// Threads: an executor of its own. One strand does all work, in order. Another group answers calls
+// if the disk takes longer than the time limit. A lock on the directory ensures that only one
+// process uses it.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/limits.h"
 #include "unit/reservations/reservation_contract.h"
 
 namespace sluice::lun {
@@ -61,8 +63,10 @@ class FileReservationStore : public ReservationStore {
   // Creates the directory if necessary. Error: unusable, or another process uses it.
   static Result<std::shared_ptr<FileReservationStore>> open(const std::string& directory);
   using Clock = std::chrono::steady_clock;
+  // Answers each call after `bound` at the latest; `now` tells the time.
   explicit FileReservationStore(std::unique_ptr<RecordFiles> files,
-                                std::function<Clock::time_point()> now = Clock::now);
+                                std::function<Clock::time_point()> now = Clock::now,
+                                Nanos bound = limits::kReservationStoreBound);
   ~FileReservationStore() override;
 
   void commit(const std::string& unit_uuid, const ReservationState& state, StoreReply reply,
@@ -87,7 +91,9 @@ class FileReservationStore : public ReservationStore {
 
   void enqueue(JobPtr job);
   void work();
+  // Answers calls that are overdue.
   void watch();
+  void watch_later_locked(Nanos delay);
   void run(Job& job);
   void answer_commit(Job& job, CommitOutcome outcome, const std::string& error);
   void answer_read(Job& job, Result<ReservationState> state);
@@ -98,15 +104,13 @@ class FileReservationStore : public ReservationStore {
 
   const std::unique_ptr<RecordFiles> files_;
   const std::function<Clock::time_point()> now_;
+  const Nanos bound_;
   std::mutex mutex_;
-  std::condition_variable wake_;        // of the worker
-  std::condition_variable wake_watch_;  // of the second thread
   std::deque<JobPtr> jobs_;
   JobPtr current_;
+  bool watched_ = false;  // watch() is posted
   bool stopping_ = false;
-  bool stopped_ = false;
-  std::thread worker_;  // last, because the threads use the other members
-  std::thread watcher_;
+  Executor executor_;  // last, because its tasks use the other members
 };
 
 }  // namespace sluice::lun

@@ -284,7 +284,7 @@ TEST(FileReservationStore, AHangingDiskLeavesTheCommitUnknownAndQueuedCommitsUnc
   std::atomic<bool> late = false;
   using Clock = FileReservationStore::Clock;
   const auto now = [&late] { return late ? Clock::time_point::max() : Clock::time_point(); };
-  FileReservationStore store(std::make_unique<StuckFiles>(disk, lever), now);
+  FileReservationStore store(std::make_unique<StuckFiles>(disk, lever), now, kMillisecond);
   std::promise<CommitOutcome> hung, behind;
   std::promise<bool> found;
   store.commit(kUnit, rich_state(), kHere,

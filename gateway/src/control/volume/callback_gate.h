@@ -1,5 +1,5 @@
-// Guards callbacks from threads that wait for Ceph into the control room. Such a thread may hang
-// until long after the room was destroyed; after close() its callbacks do nothing.
+// Guards callbacks from threads that may outlive the object that they call: threads that wait for
+// Ceph, lock servers, reactors. After close() the callbacks do nothing.
 #pragma once
 
 #include <mutex>
