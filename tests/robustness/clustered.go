@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/disk"
 	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
@@ -23,7 +24,7 @@ type clustered struct {
 	// clocks of the gateways, times of the replicas, and the disk under the pool; nil if the machine does not support them.
 	clocks []*wallClock
 	times  []*wallClock
-	pool   *disk
+	pool   *disk.Disk
 	// recorded makes the faults that replace recorded storage; nil if the volumes are in Ceph.
 	recorded *recorded
 }
@@ -47,7 +48,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	c := &clustered{note: note}
 	if options.Ceph == nil {
 		options.Pool = filepath.Join(options.Directory, "pool")
-		if c.pool, err = mountDisk(filepath.Join(options.Directory, "disk"), options.Pool); err != nil {
+		if c.pool, err = disk.Mount(filepath.Join(options.Directory, "disk"), options.Pool); err != nil {
 			note("no slow disk here: %v", err)
 			c.pool = nil
 		}
@@ -67,7 +68,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	}
 	made, err := cluster.Start(ctx, options)
 	if err != nil {
-		return nil, errors.Join(err, c.pool.close())
+		return nil, errors.Join(err, c.pool.Close())
 	}
 	c.Cluster = made
 	if err := made.WaitReady(ctx); err != nil {
@@ -124,7 +125,7 @@ func (c *clustered) faults(hosts []*initiator.Multipath) []*fault {
 	for _, clock := range c.times {
 		all = append(all, clock.jumps(longestJumpOfReplica)...)
 	}
-	all = append(append(all, c.pool.slowness("the pool")...), c.cephFaults()...)
+	all = append(append(all, slowness(c.pool, "the pool")...), c.cephFaults()...)
 	all = append(all, c.recorded.faults()...)
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
@@ -207,5 +208,5 @@ func (c *clustered) close() error {
 	if c.keeper != nil {
 		c.keeper.end()
 	}
-	return errors.Join(c.Close(), c.pool.close())
+	return errors.Join(c.Close(), c.pool.Close())
 }

@@ -1,10 +1,11 @@
-package main
+package disk
 
 import (
 	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,12 +30,12 @@ func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
 	}
 	directory := t.TempDir()
 	backing, at := filepath.Join(directory, "backing"), filepath.Join(directory, "at")
-	d, err := mountDisk(backing, at)
+	d, err := Mount(backing, at)
 	if err != nil {
 		t.Skip("no FUSE here: ", err)
 	}
 	t.Cleanup(func() {
-		if err := d.close(); err != nil {
+		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -52,52 +53,22 @@ func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
 		}
 	}
 	write(10)
-	if n := d.waited.Load(); n != 0 {
+	if n := d.Waited(); n != 0 {
 		t.Errorf("%d waited before the disk was slow", n)
 	}
-	d.slow(3, time.Millisecond)
+	d.Slow(3, time.Millisecond)
 	write(9)
-	if n := d.waited.Load(); n != 3 {
+	if n := d.Waited(); n != 3 {
 		t.Errorf("%d of 9 waited", n)
 	}
-	d.slow(0, 0)
+	d.Slow(0, 0)
 	write(9)
-	if n := d.waited.Load(); n != 3 {
+	if n := d.Waited(); n != 3 {
 		t.Errorf("%d waited after the disk was slow", n-3)
 	}
 	kept, err := os.ReadFile(filepath.Join(backing, "image"))
 	if err != nil || len(kept) != 10*512 || kept[8*512] != 9 {
 		t.Errorf("below the disk are %d bytes: %v", len(kept), err)
-	}
-}
-
-func TestAClockJumpsThereAndBackForItsOwnProcessOnly(t *testing.T) {
-	directory := t.TempDir()
-	one, environment, err := newClock(directory, "one")
-	if one == nil {
-		t.Skip("no libfaketime here: ", err)
-	}
-	other, _, err := newClock(directory, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if environment[1] != "FAKETIME_TIMESTAMP_FILE="+one.file || one.file == other.file {
-		t.Errorf("%v", environment)
-	}
-	shift := func(c *wallClock) string {
-		text, err := os.ReadFile(c.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	for _, f := range one.jumps(longestJump) {
-		if err := f.do(t.Context()); err != nil || shift(one) == "+0\n" || shift(other) != "+0\n" {
-			t.Errorf("%s: %v, %q, %q", f.name, err, shift(one), shift(other))
-		}
-		if err := f.undo(t.Context()); err != nil || shift(one) != "+0\n" {
-			t.Errorf("end of %s: %v, %q", f.name, err, shift(one))
-		}
 	}
 }
 
@@ -109,7 +80,7 @@ func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
 	}
 	directory := t.TempDir()
 	at := filepath.Join(directory, "at")
-	d, err := mountDisk(filepath.Join(directory, "backing"), at)
+	d, err := Mount(filepath.Join(directory, "backing"), at)
 	if err != nil {
 		t.Skip("no FUSE here: ", err)
 	}
@@ -162,7 +133,45 @@ func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
 	}
 	over.Store(true)
 	others.Wait()
-	if err := errors.Join(file.Close(), d.close()); err != nil {
+	if err := errors.Join(file.Close(), d.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCallsWaitWhileTheDiskHangsAndAreExecutedAfterwards(t *testing.T) {
+	if noMounts != "" {
+		t.Skip(noMounts)
+	}
+	directory := t.TempDir()
+	backing, at := filepath.Join(directory, "backing"), filepath.Join(directory, "at")
+	d, err := Mount(backing, at)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	file, err := os.Create(filepath.Join(at, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Hang()
+	written := make(chan error, 1)
+	go func() {
+		_, err := file.WriteAt([]byte("data"), 0)
+		written <- errors.Join(err, file.Sync(), file.Close())
+	}()
+	for d.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	if kept, err := os.ReadFile(filepath.Join(backing, "image")); err != nil || len(kept) != 0 {
+		t.Errorf("the disk hangs, and below it are %q: %v", kept, err)
+	}
+	d.Resume()
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(backing, "image")); err != nil || string(kept) != "data" {
+		t.Errorf("below the disk is %q: %v", kept, err)
+	}
+	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 }
