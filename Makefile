@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := -trimpath
 
 # The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
-QUICK := unit go controlplane cluster model libiscsi qemu hostile
+QUICK := unit go controlplane cluster model libiscsi qemu hostile isolation
 # The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
 LONG := charts operator csi corpus tsan unit-release ceph operations robustness scenarios guest ipsec passthrough powercut package
 ALL := $(subst go,go-race,$(QUICK)) $(LONG)
@@ -136,6 +136,10 @@ test-ceph: build-cluster ## a real Ceph: the backend's tests and conformance; a 
 test-hostile: build-gateway ## bad peers: each named attack, while another session goes on
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
+
+test-isolation: build-gateway ## a disk that hangs delays no LUN on another disk
+	@.ci/deps go
+	@.ci/tier isolation tests/isolation/run
 
 test-operations: build-cluster ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
 	@.ci/deps clients plots

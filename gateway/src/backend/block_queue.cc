@@ -30,6 +30,7 @@ Result<BlockQueue> read_block_queue(dev_t device) {
   }
   BlockQueue result;
   result.logical_block_size = static_cast<uint32_t>(read_number(queue + "logical_block_size", 512));
+  result.requests = static_cast<uint32_t>(read_number(queue + "nr_requests", 0));
   // A mask. Kernels before 6.0 do not report it; a logical block is always sufficient.
   result.dma_alignment = static_cast<uint32_t>(
       read_number(queue + "dma_alignment", result.logical_block_size - 1) + 1);

@@ -13,6 +13,7 @@ namespace sluice::backend {
 
 struct BlockQueue {
   uint32_t logical_block_size = 512;  // bytes
+  uint32_t requests = 0;              // the most requests in the queue; 0: unknown
   uint32_t dma_alignment = 512;       // bytes
   uint32_t discard_granularity = 0;   // bytes
   uint64_t discard_alignment = 0;     // bytes

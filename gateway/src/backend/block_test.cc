@@ -130,24 +130,53 @@ TEST_F(BlockTest, DiscardReachesTheDevice) {
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
-TEST_F(BlockTest, AThreadDiscardsIfTheRingCannot) {
+// Discarding, flushing and zeroing wait for the device.
+TEST_F(BlockTest, OnlyTransfersThatDoNotWaitUseTheRing) {
   auto backend = open_loop("");
   ASSERT_NE(backend, nullptr);
-  if (backend->info().discard_granularity == 0 || backend->info().discard_zeroes) {
-    GTEST_SKIP() << "discard is another command here";
-  }
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 1 << 20, 1)), 0);
+  EXPECT_EQ(driver.read(0, 1 << 20), pattern(0, 1 << 20, 1));
+  ASSERT_EQ(driver.flush(), 0);
+  ASSERT_EQ(driver.write_zeroes(0, 1 << 20), 0);
+  if (backend->info().discard_granularity != 0) ASSERT_EQ(driver.discard(0, 1 << 20), 0);
+  for (const TestAio::Record& record : driver.aio().records()) {
+    EXPECT_NE(record.may_block, record.nowait) << static_cast<int>(record.kind);
+  }
+}
+
+TEST_F(BlockTest, ATransferThatTheRingRefusesIsRepeatedByTheThreadsOfTheDevice) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
   driver.aio().answer_with(
-      [](const AioOp& op) { return op.kind == AioOp::Kind::kDiscard ? -EOPNOTSUPP : 0; });
-  driver.aio().forget_records();
-  ASSERT_EQ(driver.discard(0, 1 << 19), 0);
-  ASSERT_EQ(driver.discard(1 << 19, 1 << 19), 0);
-  EXPECT_EQ(driver.aio().count(AioOp::Kind::kDiscard), 1u) << "asked for once";
-  EXPECT_EQ(driver.aio().count(AioOp::Kind::kExternal), 2u);
-  struct stat status;
-  ASSERT_EQ(stat(scratch_.file("backing.img").c_str(), &status), 0);
-  EXPECT_LT(status.st_blocks, (1 << 20) / 512);
+      [](const AioOp& op) { return (op.rw_flags & RWF_NOWAIT) != 0 ? -EAGAIN : 0; });
+  ASSERT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
+  EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
+  ASSERT_EQ(driver.aio().records().size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(driver.aio().records()[i].nowait, i % 2 == 0);
+    EXPECT_EQ(driver.aio().records()[i].may_block, i % 2 == 1);
+  }
+  EXPECT_EQ(driver.aio().records()[1].rw_flags, RWF_DSYNC) << "durable, as before";
+}
+
+// The kernel answers EOPNOTSUPP for a file that has no RWF_NOWAIT; that is not the refusal of
+// RWF_DSYNC.
+TEST_F(BlockTest, ADeviceWithoutNowaitTransfersOnItsThreadsFromThenOn) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
+  driver.aio().answer_with(
+      [](const AioOp& op) { return (op.rw_flags & RWF_NOWAIT) != 0 ? -EOPNOTSUPP : 0; });
+  ASSERT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
+  ASSERT_EQ(driver.write(0, pattern(0, 4096, 2)), 0);
+  ASSERT_EQ(driver.aio().records().size(), 3u);
+  EXPECT_TRUE(driver.aio().records()[0].nowait);
+  for (size_t i : {1, 2}) {
+    EXPECT_TRUE(driver.aio().records()[i].may_block);
+    EXPECT_EQ(driver.aio().records()[i].rw_flags, RWF_DSYNC);
+  }
 }
 
 TEST_F(BlockTest, RefusalsIncludeTheFix) {

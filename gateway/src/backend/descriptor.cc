@@ -21,9 +21,6 @@ namespace {
 // The submitting thread copies no longer transfers from the page cache: the copy takes much longer
 // than the ring, and delays the reactor's other connections.
 constexpr uint64_t kNowaitLimit = uint64_t{1} << 20;  // bytes
-// After a miss the next attempts will probably miss too. The ring tries the page cache itself
-// before it uses a worker, so a wrong guess costs little.
-constexpr uint32_t kSkipAfterMiss = 16;
 
 // <linux/fs.h> of Linux 6.11.
 #ifdef RWF_ATOMIC
@@ -32,15 +29,18 @@ constexpr int kRwfAtomic = RWF_ATOMIC;
 constexpr int kRwfAtomic = 0x40;
 #endif
 
+bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
+
 // The block device, or the one that holds the file system of a file.
-std::string device_of(int fd) {
+dev_t device_of(int fd) {
   struct stat status{};
-  if (::fstat(fd, &status) != 0) return "unknown device";
-  const dev_t device = S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev;
-  return "device " + std::to_string(major(device)) + ':' + std::to_string(minor(device));
+  if (fstat(fd, &status) != 0) return 0;  // no device has this number
+  return S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev;
 }
 
-bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
+std::string name_of(dev_t device) {
+  return "device " + std::to_string(major(device)) + ':' + std::to_string(minor(device));
+}
 
 AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
   io.aio = AioOp{};
@@ -57,11 +57,14 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
     : fd_(std::move(setup.fd)),
       info_(setup.info),
       path_(spec.path),
-      hangs_with_(device_of(fd_.get())),
+      hangs_with_(name_of(device_of(fd_.get()))),
       block_size_(spec.block_size),
       base_(setup.base),
       atomic_segments_(setup.atomic_segments),
       buffered_(setup.buffered),
+      device_(DeviceThreads::of(device_of(fd_.get()))),
+      writes_(DeviceThreads::make_strand()),
+      syncs_(DeviceThreads::make_strand()),
       medium_({.fd = fd_.get(),
                .path = spec.path,
                .base = setup.base,
@@ -70,6 +73,8 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
                .sentinel = std::move(setup.sentinel)},
               setup.size),
       eraser_({.fd = fd_.get(),
+               .device = device_.get(),
+               .strand = setup.is_device ? nullptr : writes_.get(),
                .base = setup.base,
                .block_size = spec.block_size,
                .discard = setup.discard},
@@ -153,8 +158,28 @@ bool Descriptor::transfer(Io& io) {
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
   op.length = io.priv.p ? io.priv.iov.iov_len : io.length;
-  io.priv.aio->submit(op);
+  submit_transfer(io);
   return false;
+}
+
+// The reactor's ring must not wait for a device. Direct I/O therefore goes to the ring with
+// RWF_NOWAIT: the kernel refuses it with EAGAIN if the device's queue is full. The page cache has
+// no such guarantee, because its read-ahead waits for the queue.
+void Descriptor::submit_transfer(Io& io) {
+  AioOp& op = io.aio;
+  // An atomic write that is cut short is an error, and RWF_NOWAIT may cut it short.
+  if (!buffered_ && (op.rw_flags & kRwfAtomic) == 0 &&
+      !nowait_direct_refused_.load(std::memory_order_relaxed)) {
+    op.rw_flags |= RWF_NOWAIT;
+    return io.priv.aio->submit(op);
+  }
+  DeviceStrand* strand = nullptr;
+  if (buffered_ && io.op == Op::kWrite) {
+    const bool durable = (op.rw_flags & RWF_DSYNC) != 0;
+    op.shares_sync = durable && !write_cache();
+    strand = durable ? syncs_.get() : writes_.get();
+  }
+  io.priv.aio->submit_blocking(op, *device_, strand);
 }
 
 // The device may accept memory at any multiple of four bytes. But each piece must consist of whole
@@ -201,11 +226,6 @@ bool Descriptor::try_page_cache(Io& io) {
   if (write && must_be_durable(io)) return false;
   std::atomic<bool>& refusal = write ? nowait_writes_refused_ : nowait_reads_refused_;
   if (refusal.load(std::memory_order_relaxed)) return false;
-  if (uint32_t skip = skip_nowait_.load(std::memory_order_relaxed); skip > 0) {
-    // Reactors may overwrite each other's count; it is only a guess.
-    skip_nowait_.store(skip - 1, std::memory_order_relaxed);
-    return false;
-  }
   const auto offset = static_cast<off_t>(base_ + io.offset);
   const int count = static_cast<int>(io.iovcnt);
   const ssize_t n = write ? pwritev2(fd(), io.iov, count, offset, RWF_NOWAIT)
@@ -217,11 +237,7 @@ bool Descriptor::try_page_cache(Io& io) {
     io.result = n;
     return true;
   }
-  if (n < 0 && errno == EOPNOTSUPP) {
-    refusal.store(true, std::memory_order_relaxed);
-  } else {
-    skip_nowait_.store(kSkipAfterMiss, std::memory_order_relaxed);
-  }
+  if (n < 0 && errno == EOPNOTSUPP) refusal.store(true, std::memory_order_relaxed);
   return false;
 }
 
@@ -237,6 +253,12 @@ int64_t Descriptor::settle(const Io& io, int64_t result) const {
 void Descriptor::on_transferred(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
+  if ((op.rw_flags & RWF_NOWAIT) != 0 && (result == -EAGAIN || result == -EOPNOTSUPP)) {
+    if (result == -EOPNOTSUPP) self.nowait_direct_refused_.store(true, std::memory_order_relaxed);
+    op.rw_flags &= ~RWF_NOWAIT;
+    io.priv.aio->submit_blocking(op, *self.device_, nullptr);
+    return;
+  }
   const bool dsync = (op.rw_flags & RWF_DSYNC) != 0;
   const bool atomic = (op.rw_flags & kRwfAtomic) != 0;
   // A refused atomic write does not show which flag was refused, and without either flag it would
@@ -244,7 +266,7 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   if (dsync && !atomic && result == -EOPNOTSUPP) {
     self.dsync_refused_.store(true, std::memory_order_relaxed);
     op.rw_flags = 0;
-    io.priv.aio->submit(op);
+    self.submit_transfer(io);
     return;
   }
   if (dsync) result = static_cast<int32_t>(self.outcome(io, result));
@@ -267,7 +289,8 @@ int64_t Descriptor::outcome(const Io& io, int64_t result) {
 // Makes earlier writes durable, then completes io with `result`.
 bool Descriptor::sync(Io& io, int64_t result) {
   io.result = result;
-  io.priv.aio->submit(prepare(io, AioOp::Kind::kFdatasync, fd(), &Descriptor::on_synced));
+  io.priv.aio->submit_blocking(prepare(io, AioOp::Kind::kFdatasync, fd(), &Descriptor::on_synced),
+                               *device_, buffered_ ? syncs_.get() : nullptr);
   return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/bounce.h"
+#include "backend/device_threads.h"
 #include "backend/medium_watch.h"
 #include "backend/range_eraser.h"
 #include "backend/truncation_sentinel.h"
@@ -59,6 +60,7 @@ class Descriptor : public Backend {
  private:
   int64_t refuse_write(const Io& io);
   bool transfer(Io& io);
+  void submit_transfer(Io& io);
   bool misaligned(const Io& io) const;
   bool bounce(Io& io);
   void unbounce(Io& io, int64_t transferred);
@@ -86,6 +88,13 @@ class Descriptor : public Backend {
   const uint64_t base_;
   const uint32_t atomic_segments_;
   const bool buffered_;
+  const std::shared_ptr<DeviceThreads> device_;
+  // Writes to the page cache: the file system locks the file for each, so two threads would only
+  // wait for each other.
+  const std::shared_ptr<DeviceStrand> writes_;
+  // All calls that report a writeback error. The kernel reports it once, so these calls must end in
+  // the order in which the kernel checks for it (writeback_losses.h).
+  const std::shared_ptr<DeviceStrand> syncs_;
   MediumWatch medium_;
   RangeEraser eraser_;
   WritebackLosses losses_;
@@ -96,8 +105,7 @@ class Descriptor : public Backend {
   std::atomic<bool> dsync_refused_ = false;
   std::atomic<bool> nowait_reads_refused_ = false;
   std::atomic<bool> nowait_writes_refused_ = false;
-  // number of Ios that skip the attempt after a miss
-  std::atomic<uint32_t> skip_nowait_ = 0;
+  std::atomic<bool> nowait_direct_refused_ = false;
 };
 
 }  // namespace sluice::backend

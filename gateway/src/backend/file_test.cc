@@ -35,6 +35,25 @@ TEST_F(FileTest, WritesAreDurableWhileTheCacheIsOff) {
   }
 }
 
+// A file system may wait for its device in each of these calls, so none of them runs in the ring of
+// a reactor.
+TEST_F(FileTest, NoOperationOnAFileWaitsInTheRing) {
+  for (const char* io : {",io=buffered", ",io=buffered,write-cache=on", ",io=direct"}) {
+    auto backend = open_text(text(io));
+    Driver driver(*backend);
+    ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
+    EXPECT_EQ(driver.read(0, 65536), pattern(0, 65536, 1));
+    ASSERT_EQ(driver.flush(), 0);
+    ASSERT_EQ(driver.write_zeroes(0, 4096), 0);
+    ASSERT_EQ(driver.write_zeroes(0, 4096, kIoMayUnmap), 0);
+    ASSERT_EQ(driver.discard(0, 4096), 0);
+    ASSERT_FALSE(driver.aio().records().empty());
+    for (const TestAio::Record& record : driver.aio().records()) {
+      EXPECT_NE(record.may_block, record.nowait) << io << ' ' << static_cast<int>(record.kind);
+    }
+  }
+}
+
 TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);

@@ -65,24 +65,18 @@ RangeEraser::Progress RangeEraser::step(Io& io) {
     op.iovcnt = 1;
   } else if (method == RangeMethod::kDeviceDiscard) {
     op.kind = AioOp::Kind::kDiscard;
-    if (refused(method)) {
-      discarder_.submit(op, *io.priv.aio);
-      return Progress::kSubmitted;
-    }
   } else {
     op.kind = AioOp::Kind::kFallocate;
     op.mode = fallocate_mode(method);
   }
-  io.priv.aio->submit(op);
+  io.priv.aio->submit_blocking(op, *medium_.device, medium_.strand);
   return Progress::kSubmitted;
 }
 
 RangeEraser::Progress RangeEraser::advance(Io& io, int64_t result) {
   const auto method = static_cast<RangeMethod>(io.priv.b);
   if (result == -EINTR) return step(io);
-  // The ring can't discard before Linux 6.12, a thread can (discarder.h).
-  const bool replaced = method < RangeMethod::kWriteZeros || io.aio.kind == AioOp::Kind::kDiscard;
-  if (replaced && is_refusal(result)) {
+  if (method < RangeMethod::kWriteZeros && is_refusal(result)) {
     refuse(method);
     return step(io);
   }

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "backend/discarder.h"
+#include "backend/device_threads.h"
 
 namespace sluice::backend {
 
@@ -19,7 +19,7 @@ enum class RangeMethod : uint8_t {
   kPunchHole,   // fallocate: deallocates, reads zeros
   kZeroRange,   // fallocate: keeps the allocation, reads zeros
   kWriteZeros,  // always supported
-  // BLKDISCARD: the content is undefined afterwards; runs on a thread if the ring refuses it
+  // BLKDISCARD: the content is undefined afterwards
   kDeviceDiscard,
 };
 
@@ -27,7 +27,9 @@ class RangeEraser {
  public:
   struct Medium {
     int fd = -1;
-    uint64_t base = 0;  // bytes of the medium in front of the LUN
+    DeviceThreads* device = nullptr;  // outlives the eraser
+    DeviceStrand* strand = nullptr;   // of the medium; nullptr: steps may run in parallel
+    uint64_t base = 0;                // bytes of the medium in front of the LUN
     uint32_t block_size = 512;
     RangeMethod discard = RangeMethod::kPunchHole;  // the first method for kDiscard
   };
@@ -58,7 +60,6 @@ class RangeEraser {
   void (*const step_done_)(AioOp& op, int32_t result);
   // Set when the kernel refuses a method; read on every step, written rarely.
   std::atomic<uint8_t> refused_ = 0;  // bit per RangeMethod
-  Discarder discarder_;
 };
 
 }  // namespace sluice::backend

@@ -26,26 +26,17 @@ class TestAio : public Aio {
  public:
   struct Record {
     AioOp::Kind kind;
-    int rw_flags;
+    bool may_block;  // came by submit_blocking()
+    bool nowait;     // RWF_NOWAIT
+    int rw_flags;    // all others
     int mode;
     uint64_t offset;
     uint64_t length;
     bool aligned_512;  // all memory of the transfer is aligned
   };
 
-  void submit(AioOp& op) override {
-    bool aligned = true;
-    for (uint32_t i = 0; i < op.iovcnt; ++i) {
-      const auto base = reinterpret_cast<uintptr_t>(op.iov[i].iov_base);
-      aligned = aligned && (base | op.iov[i].iov_len) % 512 == 0;
-    }
-    records_.push_back({op.kind, op.rw_flags, op.mode, op.offset, op.length, aligned});
-    if (op.kind == AioOp::Kind::kExternal) {
-      ++external_;
-    } else {
-      queue_.push_back(&op);
-    }
-  }
+  void submit(AioOp& op) override { queue(op, false); }
+  void submit_blocking(AioOp& op, DeviceThreads&, DeviceStrand*) override { queue(op, true); }
 
   void complete(AioOp& op, int32_t result) override {
     const std::lock_guard lock(mutex_);
@@ -82,6 +73,27 @@ class TestAio : public Aio {
   }
 
  private:
+  void queue(AioOp& op, bool may_block) {
+    bool aligned = true;
+    for (uint32_t i = 0; i < op.iovcnt; ++i) {
+      const auto base = reinterpret_cast<uintptr_t>(op.iov[i].iov_base);
+      aligned = aligned && (base | op.iov[i].iov_len) % 512 == 0;
+    }
+    records_.push_back({.kind = op.kind,
+                        .may_block = may_block,
+                        .nowait = (op.rw_flags & RWF_NOWAIT) != 0,
+                        .rw_flags = op.rw_flags & ~RWF_NOWAIT,
+                        .mode = op.mode,
+                        .offset = op.offset,
+                        .length = op.length,
+                        .aligned_512 = aligned});
+    if (op.kind == AioOp::Kind::kExternal) {
+      ++external_;
+    } else {
+      queue_.push_back(&op);
+    }
+  }
+
   AioOp& wait_for_completed() {
     std::unique_lock lock(mutex_);
     completion_.wait(lock, [this] { return !completed_.empty(); });

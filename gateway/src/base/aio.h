@@ -14,13 +14,19 @@
 
 namespace sluice {
 
+class Aio;
+namespace backend {
+class DeviceStrand;
+class DeviceThreads;
+}  // namespace backend
+
 struct AioOp {
   enum class Kind : uint8_t {
     kReadv,      // preadv2(fd, iov, iovcnt, offset, rw_flags)
     kWritev,     // pwritev2(fd, iov, iovcnt, offset, rw_flags)
     kFdatasync,  // fdatasync(fd)
     kFallocate,  // fallocate(fd, mode, offset, length)
-    kDiscard,    // BLKDISCARD of [offset, offset+length); -EOPNOTSUPP before Linux 6.12
+    kDiscard,    // BLKDISCARD of [offset, offset+length); only by submit_blocking()
     kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
     kPoll,       // poll(fd, POLLIN), once: completes with the events, including POLLHUP and POLLERR
     kExternal,   // ends when any thread calls Aio::complete(); the kernel is not involved
@@ -33,11 +39,18 @@ struct AioOp {
   const iovec* iov = nullptr;
   uint64_t offset = 0;  // bytes
   uint64_t length = 0;  // bytes (nanoseconds for kTimeout)
+  // kWritev with RWF_DSYNC: the file has no other data to sync, so it may share an fdatasync with
+  // others (backend/ordered_calls.h).
+  bool shares_sync = false;
   // Called exactly once, never within submit(). result: bytes or 0, or a negative errno.
   void (*done)(AioOp& op, int32_t result) = nullptr;
   void* context = nullptr;  // for the submitter
-  AioOp* next = nullptr;    // for the implementation, while the ring is full
-  int32_t result = 0;       // for the implementation, kExternal only
+  // The rest is for the implementation.
+  AioOp* next = nullptr;
+  Aio* aio = nullptr;
+  backend::DeviceThreads* device = nullptr;
+  backend::DeviceStrand* strand = nullptr;
+  int32_t result = 0;
 };
 
 class Aio {
@@ -47,9 +60,18 @@ class Aio {
   // AioOp::next. done() reports errors of the operation.
   virtual void submit(AioOp& op) = 0;
 
-  // Ends a kExternal operation, exactly once, from any thread: done() is called with `result` on
-  // the reactor's thread. Takes no lock. For libraries with threads of their own (librbd). An Aio
-  // without kExternal operations need not implement it.
+  // Like submit(), for an operation that may block on `device`: a thread of the device runs it
+  // (backend/device_threads.h). `strand`: may be nullptr. An Aio whose submit() can wait (in
+  // tests) need not implement it.
+  virtual void submit_blocking(AioOp& op, backend::DeviceThreads& /*device*/,
+                               backend::DeviceStrand* /*strand*/) {
+    submit(op);
+  }
+
+  // Ends a kExternal operation or one of submit_blocking(), exactly once, from any thread: done()
+  // is called with `result` on the reactor's thread. Takes no lock. For threads of devices, and for
+  // libraries with threads of their own (librbd). An Aio without such operations need not implement
+  // it.
   virtual void complete(AioOp& /*op*/, int32_t /*result*/) { std::abort(); }
 };
 

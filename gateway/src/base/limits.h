@@ -195,6 +195,12 @@ inline constexpr unsigned kMaxCopyRecords = 64;        // results kept per nexus
 inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read and written as one
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
+// --- files and block devices
+// System calls in progress on one device (backend/device_threads.h), each on a thread of its own;
+// fewer if the device's queue has less than twice as many requests.
+inline constexpr unsigned kDeviceThreads = 32;
+inline constexpr Nanos kDeviceThreadIdles = 5 * kSecond;  // then it ends
+
 // --- Ceph images
 inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
 // In librados, per client; pools share clients. Requests to objects: as many as all hosts can have

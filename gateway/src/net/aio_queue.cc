@@ -7,18 +7,11 @@
 #include <cerrno>
 #include <memory>
 
+#include "backend/device_threads.h"
 #include "base/clock.h"
 #include "net/completion_tag.h"
 
 namespace sluice::net {
-namespace {
-
-// BLOCK_URING_CMD_DISCARD of <linux/blkdev.h>, since Linux 6.12. Before, the kernel answers
-// EOPNOTSUPP.
-constexpr uint32_t kBlockDiscard = _IO(0x12, 0);
-
-}  // namespace
-
 // A kTimeout in flight: the kernel reads the time when the entry is submitted.
 struct AioQueue::Timer {
   __kernel_timespec span{};
@@ -45,20 +38,14 @@ void AioQueue::submit(AioOp& op) {
       io_uring_prep_fallocate(e, op.fd, op.mode, static_cast<off_t>(op.offset),
                               static_cast<off_t>(op.length));
       break;
-    case AioOp::Kind::kDiscard:
-      // Start and length are where the kernel looks for them (block/ioctl.c): `addr` and `addr3`.
-      io_uring_prep_rw(IORING_OP_URING_CMD, e, op.fd, nullptr, 0, 0);
-      e->cmd_op = kBlockDiscard;
-      e->addr = op.offset;
-      e->addr3 = op.length;
-      break;
     case AioOp::Kind::kTimeout:
       return submit_timeout(e, op);
     case AioOp::Kind::kPoll:
       io_uring_prep_poll_add(e, op.fd, POLLIN);
       break;
+    case AioOp::Kind::kDiscard:
     case AioOp::Kind::kExternal:
-      break;  // above
+      break;  // never here
   }
   tag(e, &op, CompletionKind::kAio);
   ++in_flight_;
@@ -72,6 +59,25 @@ void AioQueue::submit_timeout(io_uring_sqe* e, AioOp& op) {
   io_uring_prep_timeout(e, &timer->span, 0, 0);
   tag(e, timer, CompletionKind::kTimer);
   ++in_flight_;
+}
+
+void AioQueue::submit_blocking(AioOp& op, backend::DeviceThreads& device,
+                               backend::DeviceStrand* strand) {
+  op.aio = this;
+  op.device = &device;
+  op.strand = strand;
+  blocking_.push(op);
+  ++in_flight_;
+}
+
+void AioQueue::hand_over() {
+  while (!blocking_.empty()) {
+    backend::DeviceThreads& device = *blocking_.front()->device;
+    backend::AioList of_device, of_others;
+    while (AioOp* op = blocking_.pop()) (op->device == &device ? of_device : of_others).push(*op);
+    blocking_ = of_others;
+    device.submit(of_device);
+  }
 }
 
 void AioQueue::on_completion(AioOp& op, int32_t result) {
@@ -111,6 +117,12 @@ void AioQueue::run_completed() {
 }
 
 void AioQueue::cancel_unsubmitted() {
+  backend::AioList kept, withdrawn;
+  while (AioOp* op = blocking_.pop()) {
+    (SubmissionQueue::changes_data(op->kind) ? withdrawn : kept).push(*op);
+  }
+  blocking_ = kept;
+  while (AioOp* op = withdrawn.pop()) on_completion(*op, -ECANCELED);
   submissions_.withdraw();
   for (AioOp* op : submissions_.take_withdrawn()) on_completion(*op, -ECANCELED);
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/aio_list.h"
 #include "base/aio.h"
 #include "net/submission_queue.h"
 #include "net/wakeup.h"
@@ -19,14 +20,20 @@ class AioQueue final : public Aio {
       : submissions_(submissions), wakeup_(wakeup) {}
 
   void submit(AioOp& op) override;
+  void submit_blocking(AioOp& op, backend::DeviceThreads& device,
+                       backend::DeviceStrand* strand) override;
   void complete(AioOp& op, int32_t result) override;
+
+  // Passes the operations of submit_blocking() to the threads of their devices. Call it where the
+  // entries of the ring are submitted: operations of one batch arrive together.
+  void hand_over();
 
   // Completions of CompletionKind::kAio and kTimer.
   void on_completion(AioOp& op, int32_t result);
   void on_timer(void* timer);
   // Ends the operations that complete() was called for, in the order of the calls.
   void run_completed();
-  // Withdraws changes of data that are not submitted; they end with -ECANCELED.
+  // Withdraws changes of data that are neither submitted nor handed over; they end with -ECANCELED.
   void cancel_unsubmitted();
 
   size_t in_flight() const { return in_flight_; }
@@ -38,6 +45,7 @@ class AioQueue final : public Aio {
 
   SubmissionQueue& submissions_;
   Wakeup& wakeup_;
+  backend::AioList blocking_;               // not handed over yet
   size_t in_flight_ = 0;                    // submitted and not done
   std::atomic<AioOp*> completed_{nullptr};  // from complete(), the last first
 };

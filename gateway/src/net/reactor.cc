@@ -95,6 +95,7 @@ bool Reactor::over() const {
 }
 
 void Reactor::loop_once() {
+  aio_.hand_over();
   submissions_.submit_and_wait(setup_.busy_poll);
   const Nanos woke = setup_.clock();
   shard_.now = woke;

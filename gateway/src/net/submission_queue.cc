@@ -7,15 +7,6 @@
 #include "net/completion_tag.h"
 
 namespace sluice::net {
-namespace {
-
-bool changes_data(AioOp::Kind kind) {
-  return kind == AioOp::Kind::kWritev || kind == AioOp::Kind::kFallocate ||
-         kind == AioOp::Kind::kDiscard;
-}
-
-}  // namespace
-
 SubmissionQueue::SubmissionQueue(unsigned reactor, Nanos (*clock)())
     : reactor_(reactor), clock_(clock), guard_(clock()) {}
 
@@ -66,6 +57,11 @@ void SubmissionQueue::require_submitted(int result) const {
   if (submission_of(result) != Submission::kFailed) return;
   end_process("io_uring takes no more entries, the gateway kills itself",
               {{"reactor", reactor_}, {"error", std::strerror(-result)}});
+}
+
+bool SubmissionQueue::changes_data(AioOp::Kind kind) {
+  return kind == AioOp::Kind::kWritev || kind == AioOp::Kind::kFallocate ||
+         kind == AioOp::Kind::kDiscard;
 }
 
 void SubmissionQueue::withdraw() {

@@ -45,6 +45,7 @@ class SubmissionQueue {
   // All old input was discarded.
   void start_over(Nanos now) { guard_.start_over(now); }
 
+  static bool changes_data(AioOp::Kind kind);
   // Withdraws every change of data that is queued and not submitted.
   void withdraw();
   bool has_withdrawn() const { return !withdrawn_.empty(); }

@@ -1,0 +1,241 @@
+#include "backend/device_threads.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <span>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "backend/aio_list.h"
+#include "backend/block_queue.h"
+#include "backend/ordered_calls.h"
+#include "backend/read_ring.h"
+#include "base/limits.h"
+
+namespace sluice::backend {
+namespace {
+
+unsigned threads_for(dev_t device) {
+  Result<BlockQueue> queue = read_block_queue(device);
+  if (!queue || queue->requests == 0) return limits::kDeviceThreads;
+  return std::clamp(queue->requests / 2, 1u, limits::kDeviceThreads);
+}
+
+}  // namespace
+
+// All members are protected by Shared::mutex of its device.
+class DeviceStrand : public std::enable_shared_from_this<DeviceStrand> {
+ public:
+  AioList waiting;      // behind the operation that is ready or runs
+  bool active = false;  // an operation is ready or runs
+};
+
+struct DeviceThreads::Shared {
+  explicit Shared(unsigned most_threads) : most(most_threads) {}
+
+  // What must happen so that a thread runs the ready operations.
+  enum class Need : uint8_t { kNothing, kWake, kThread };
+
+  Need need_locked();
+  void fail_ready_locked(std::unique_lock<std::mutex>& lock);
+  bool wait(std::unique_lock<std::mutex>& lock);
+  size_t take_locked(std::span<AioOp*> taken);
+  void run(AioOp& op, std::unique_lock<std::mutex>& lock);
+  static void ended(const std::shared_ptr<Shared>& shared, size_t reads, size_t left);
+  static void meet(const std::shared_ptr<Shared>& shared, Need need);
+  static void work(const std::shared_ptr<Shared>& shared);
+
+  const unsigned most;
+  std::mutex mutex;
+  std::condition_variable changed;
+  AioList ready;
+  size_t in_flight = 0;  // operations, at most `most`
+  unsigned threads = 0;
+  unsigned idle = 0;      // wait for `changed` and are not among `woken`
+  unsigned woken = 0;     // have not seen it yet
+  unsigned starting = 0;  // created, have not looked for work yet
+  bool stopping = false;
+};
+
+// A thread that comes takes the first operation, and calls another one for the next. So each
+// submission wakes at most one thread.
+DeviceThreads::Shared::Need DeviceThreads::Shared::need_locked() {
+  if (ready.empty() || in_flight == most || woken + starting != 0) return Need::kNothing;
+  if (idle != 0) {
+    --idle;
+    ++woken;
+    return Need::kWake;
+  }
+  if (threads == most) return Need::kNothing;
+  ++threads;
+  ++starting;
+  return Need::kThread;
+}
+
+void DeviceThreads::Shared::meet(const std::shared_ptr<Shared>& shared, Need need) {
+  if (need == Need::kWake) shared->changed.notify_one();
+  if (need != Need::kThread) return;
+  try {
+    std::thread([shared] { work(shared); }).detach();
+  } catch (const std::system_error&) {
+    std::unique_lock lock(shared->mutex);
+    --shared->threads;
+    --shared->starting;
+    if (shared->threads == 0) shared->fail_ready_locked(lock);
+  }
+}
+
+// The process may have no more threads, and none would ever run these.
+void DeviceThreads::Shared::fail_ready_locked(std::unique_lock<std::mutex>& lock) {
+  AioList failed;
+  while (AioOp* op = ready.pop()) {
+    failed.push(*op);
+    if (op->strand == nullptr) continue;
+    while (AioOp* behind = op->strand->waiting.pop()) failed.push(*behind);
+    op->strand->active = false;
+  }
+  lock.unlock();
+  while (AioOp* op = failed.pop()) op->aio->complete(*op, -ENOMEM);
+}
+
+// False: the thread is no longer needed.
+bool DeviceThreads::Shared::wait(std::unique_lock<std::mutex>& lock) {
+  ++idle;
+  changed.wait_for(lock, std::chrono::nanoseconds(limits::kDeviceThreadIdles),
+                   [this] { return woken != 0 || stopping; });
+  if (woken != 0) {
+    --woken;
+    return true;
+  }
+  --idle;
+  return false;
+}
+
+// Of the reads that a thread runs, some ended. The thread may wait long for those that are left.
+void DeviceThreads::Shared::ended(const std::shared_ptr<Shared>& shared, size_t reads,
+                                  size_t left) {
+  Need need = Need::kNothing;
+  {
+    const std::lock_guard lock(shared->mutex);
+    shared->in_flight -= reads;
+    if (left != 0) need = shared->need_locked();
+  }
+  meet(shared, need);
+}
+
+// An operation that is no read, and all that wait in its strand. Called and returns with the lock.
+void DeviceThreads::Shared::run(AioOp& op, std::unique_lock<std::mutex>& lock) {
+  if (op.strand == nullptr) {
+    lock.unlock();
+    op.aio->complete(op, run_blocking(op));
+    lock.lock();
+    return;
+  }
+  // The caller may destroy the strand once its last operation is done.
+  const std::shared_ptr<DeviceStrand> strand = op.strand->shared_from_this();
+  AioList batch;
+  batch.push(op);
+  while (AioOp* next = strand->waiting.pop()) batch.push(*next);
+  lock.unlock();
+  run_in_order(batch);
+  lock.lock();
+  // Behind the operations of others, which have waited longer.
+  if (AioOp* next = strand->waiting.pop()) {
+    ready.push(*next);
+  } else {
+    strand->active = false;
+  }
+}
+
+// Takes what one thread runs next: one operation, or several reads. Returns their number.
+size_t DeviceThreads::Shared::take_locked(std::span<AioOp*> taken) {
+  if (ready.empty() || in_flight == most) return 0;
+  taken[0] = ready.pop();
+  size_t count = 1;
+  if (taken[0]->kind == AioOp::Kind::kReadv) {
+    while (count < taken.size() && in_flight + count < most && !ready.empty() &&
+           ready.front()->kind == AioOp::Kind::kReadv) {
+      taken[count++] = ready.pop();
+    }
+  }
+  in_flight += count;
+  return count;
+}
+
+void DeviceThreads::Shared::work(const std::shared_ptr<Shared>& shared) {
+  ReadRing ring([&](size_t reads, size_t left) { ended(shared, reads, left); });
+  std::array<AioOp*, ReadRing::kMost> taken;
+  std::unique_lock lock(shared->mutex);
+  --shared->starting;
+  for (;;) {
+    const size_t count = shared->take_locked(taken);
+    if (count == 0) {
+      if (!shared->wait(lock)) break;
+      continue;
+    }
+    if (const Need need = shared->need_locked(); need != Need::kNothing) {
+      lock.unlock();
+      meet(shared, need);
+      lock.lock();
+    }
+    if (taken[0]->kind == AioOp::Kind::kReadv) {
+      lock.unlock();
+      ring.run({taken.data(), count});
+      lock.lock();
+    } else {
+      shared->run(*taken[0], lock);
+      --shared->in_flight;
+    }
+  }
+  --shared->threads;
+}
+
+std::shared_ptr<DeviceThreads> DeviceThreads::of(dev_t device) {
+  static std::mutex mutex;
+  static std::map<dev_t, std::weak_ptr<DeviceThreads>> all;
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+  std::shared_ptr<DeviceThreads> threads = all[device].lock();
+  if (!threads) all[device] = threads = std::make_shared<DeviceThreads>(threads_for(device));
+  return threads;
+}
+
+DeviceThreads::DeviceThreads(unsigned most) : shared_(std::make_shared<Shared>(most)) {
+  assert(most > 0);
+}
+
+DeviceThreads::~DeviceThreads() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
+  shared_->changed.notify_all();
+}
+
+std::shared_ptr<DeviceStrand> DeviceThreads::make_strand() {
+  return std::make_shared<DeviceStrand>();
+}
+
+unsigned DeviceThreads::most() const { return shared_->most; }
+
+void DeviceThreads::submit(AioList& ops) {
+  Shared::Need need = Shared::Need::kNothing;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    while (AioOp* op = ops.pop()) {
+      const bool behind = op->strand != nullptr && std::exchange(op->strand->active, true);
+      (behind ? op->strand->waiting : shared_->ready).push(*op);
+    }
+    need = shared_->need_locked();
+  }
+  Shared::meet(shared_, need);
+}
+
+}  // namespace sluice::backend
