@@ -70,12 +70,12 @@ Result<void> Volumes::prepare(const Changes& changes) {
         changes.resizes.contains(lun.uuid) && size != unit_of(lun).backend().size_bytes();
     return differs ? unit_of(lun).resize(size) : Result<void>();
   });
-  if (!resized) return resized;
+  if (!resized) return Error{resized.error()};
   const Result<void> cached = for_each_lun(changes.in_force, [&](const LunConfig& lun) {
     const bool differs = changes.caches.contains(lun.uuid);
     return differs ? set_cache(unit_of(lun), lun.spec.write_cache) : Result<void>();
   });
-  if (!cached) return cached;
+  if (!cached) return Error{cached.error()};
   for (const TargetConfig& target : changes.in_force.targets) {
     for (const LunConfig& lun : target.luns) {
       if (!follows_device(lun) || changes.opens.contains(lun.uuid)) continue;
