@@ -196,8 +196,8 @@ inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read and written as on
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- files and block devices
-// System calls in progress on one device (backend/device_threads.h), each on a thread of its own;
-// fewer if the device's queue has less than twice as many requests.
+// Operations in progress on one device, and its threads (backend/device_threads.h). Fewer if the
+// queue of the device has less than twice as many requests.
 inline constexpr unsigned kDeviceThreads = 32;
 inline constexpr Nanos kDeviceThreadIdles = 5 * kSecond;  // then it ends
 
