@@ -139,7 +139,9 @@ TEST_F(BlockTest, OnlyTransfersThatDoNotWaitUseTheRing) {
   EXPECT_EQ(driver.read(0, 1 << 20), pattern(0, 1 << 20, 1));
   ASSERT_EQ(driver.flush(), 0);
   ASSERT_EQ(driver.write_zeroes(0, 1 << 20), 0);
-  if (backend->info().discard_granularity != 0) ASSERT_EQ(driver.discard(0, 1 << 20), 0);
+  if (backend->info().discard_granularity != 0) {
+    ASSERT_EQ(driver.discard(0, 1 << 20), 0);
+  }
   for (const TestAio::Record& record : driver.aio().records()) {
     EXPECT_NE(record.may_block, record.nowait) << static_cast<int>(record.kind);
   }

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cerrno>
 #include <memory>
+#include <thread>
 
 #include "backend/device_threads.h"
 #include "base/clock.h"
@@ -91,13 +92,19 @@ void AioQueue::on_timer(void* timer) {
   on_completion(*owned->op, 0);
 }
 
+AioQueue::~AioQueue() {
+  while (completing_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+}
+
 void AioQueue::complete(AioOp& op, int32_t result) {
+  completing_.fetch_add(1, std::memory_order_relaxed);
   op.result = result;
   op.next = completed_.load(std::memory_order_relaxed);
   while (!completed_.compare_exchange_weak(op.next, &op, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
   wakeup_.wake();
+  completing_.fetch_sub(1, std::memory_order_release);
 }
 
 void AioQueue::run_completed() {

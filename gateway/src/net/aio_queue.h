@@ -18,6 +18,8 @@ class AioQueue final : public Aio {
  public:
   AioQueue(SubmissionQueue& submissions, Wakeup& wakeup)
       : submissions_(submissions), wakeup_(wakeup) {}
+  // Waits for threads that are about to leave complete().
+  ~AioQueue() override;
 
   void submit(AioOp& op) override;
   void submit_blocking(AioOp& op, backend::DeviceThreads& device,
@@ -48,6 +50,9 @@ class AioQueue final : public Aio {
   backend::AioList blocking_;               // not handed over yet
   size_t in_flight_ = 0;                    // submitted and not done
   std::atomic<AioOp*> completed_{nullptr};  // from complete(), the last first
+  // Threads in complete(). The reactor may process their operation, and end, before they have woken
+  // it.
+  std::atomic<unsigned> completing_{0};
 };
 
 }  // namespace sluice::net
