@@ -78,9 +78,9 @@ class ControlParts {
   void probe(const std::string& pool) { prober_.probe({pool}); }
   void commit(unsigned number) {
     store_->commit(uid_of(number), {}, {&reactor_, 0},
-                   [this](lun::CommitOutcome outcome, const std::string&) {
+                   [events = events_](lun::CommitOutcome outcome, const std::string&) {
                      const bool committed = outcome == lun::CommitOutcome::kCommitted;
-                     events_.add(committed ? "committed" : "not committed");
+                     events->add(committed ? "committed" : "not committed");
                    });
   }
   // A volume of the hanging pool that was open before it hung.
@@ -90,7 +90,7 @@ class ControlParts {
     record.epoch = 1;
     store_->open(record, std::make_shared<HangingStorage>(hang), PoolTable::group_of("hanging"));
   }
-  std::string next(const std::string& beginning) { return events_.take(beginning); }
+  std::string next(const std::string& beginning) { return events_->take(beginning); }
   void destroy_volumes() {
     executor_.stop();
     volumes_.reset();
@@ -119,7 +119,8 @@ class ControlParts {
   OneReactor& reactor_;
   const uint16_t number_;
   const std::shared_ptr<HangingPools> kind_;
-  Events events_;
+  // Shared with commits, which the reactor may answer after the end of this object.
+  const std::shared_ptr<Events> events_ = std::make_shared<Events>();
   ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
   Executor executor_{{.threads = limits::kControlThreads}};
   const std::shared_ptr<StreamReservations> store_ =
@@ -133,9 +134,9 @@ class ControlParts {
       .reservations = store_,
       .report =
           [this](const wire::VolumeObserved& seen) {
-            events_.add("volume " + seen.uid() + ' ' +
-                        wire::VolumeState_Name(seen.state()).substr(13) + ' ' +
-                        std::to_string(seen.epoch()) + ' ' + seen.reason());
+            events_->add("volume " + seen.uid() + ' ' +
+                         wire::VolumeState_Name(seen.state()).substr(13) + ' ' +
+                         std::to_string(seen.epoch()) + ' ' + seen.reason());
           },
       .services = {.commits = commits_, .incarnation = "gateway-" + std::to_string(number_)},
       .rbd = kind_,
@@ -144,10 +145,10 @@ class ControlParts {
                    .executor = executor_,
                    .reactors = reactor_,
                    .report = [this](const wire::JobResult& result) {
-                     events_.add("job " + result.id() + ' ' + result.problem());
+                     events_->add("job " + result.id() + ' ' + result.problem());
                    }}};
   PoolProber prober_{volumes_->pools(), executor_, [this](const wire::PoolObserved& seen) {
-                       events_.add("pool " + seen.uid() + ' ' + seen.problem());
+                       events_->add("pool " + seen.uid() + ' ' + seen.problem());
                      }};
 };
 
