@@ -33,16 +33,21 @@ TEST(CephExecutor, AnOverdueTaskIsReportedAndItsLateResultIsDestroyed) {
 TEST(CephExecutor, BeyondTheQueueLimitOnlyMandatoryTasksAreAccepted) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
+  std::atomic<unsigned> begun = 0;
   std::atomic<unsigned> done = 0;
-  unsigned taken = 0;
-  while (ceph_executor().try_post({"a"}, [gone, &done] {
+  const auto hang = [gone, &begun, &done] {
+    ++begun;
     gone.wait();
     ++done;
-  })) {
-    ++taken;
-    ASSERT_LE(taken, limits::kMaxImageTasks + limits::kImageThreads);
+  };
+  unsigned taken = 0;
+  // Once every thread of the group hangs, no queued task begins.
+  for (; taken < limits::kImageThreads; ++taken) ASSERT_TRUE(ceph_executor().try_post({"a"}, hang));
+  while (begun != limits::kImageThreads) std::this_thread::yield();
+  for (unsigned i = 0; i < limits::kMaxImageTasks; ++i, ++taken) {
+    ASSERT_TRUE(ceph_executor().try_post({"a"}, hang));
   }
-  EXPECT_GE(taken, limits::kMaxImageTasks);
+  EXPECT_FALSE(ceph_executor().try_post({"a"}, hang));
   const auto refused = wait_for_ceph<int>("a", "x", kSecond, [] { return Result<int>(1); });
   EXPECT_THAT(refused.error(), testing::HasSubstr("too much waits"));
   EXPECT_TRUE(wait_for_ceph<int>("b", "x", 10 * kSecond, [] { return Result<int>(1); }).ok());
