@@ -1,5 +1,5 @@
-// Package disk is a disk whose faults a test controls: a directory of another file system, shown again through FUSE. Processes that
-// use it only see a slow disk, or one that hangs. As with a real one, a process that is killed during a call ends when the call does.
+// Package disk is a disk whose faults a test controls: a directory of another file system, shown again through FUSE. Its
+// users see a slow disk, or a disk that hangs. As with a real disk, a killed process ends only when its calls end.
 package disk
 
 import (
@@ -21,13 +21,13 @@ type Disk struct {
 	server *fuse.Server
 	// every and delay: each every-th read or write takes this time; 0: none.
 	every, delay atomic.Int64
-	// count has the reads and writes while it was slow, and waited those that were delayed.
+	// count is the number of reads and writes while the disk was slow, waited the number of those that were delayed.
 	count, waited atomic.Int64
 
 	mu sync.Mutex
 	// hung is closed when the disk answers again; nil: it does not hang.
 	hung chan struct{}
-	// waiting has the calls that wait for that.
+	// waiting is the number of calls that wait for that.
 	waiting atomic.Int64
 }
 
@@ -70,7 +70,7 @@ func (d *Disk) Slow(every int64, delay time.Duration) {
 // Waited returns the number of calls that Slow has delayed.
 func (d *Disk) Waited() int64 { return d.waited.Load() }
 
-// Hang lets all reads, writes and syncs wait until Resume.
+// Hang lets all reads, writes, syncs, seeks and queries of the free space wait until Resume.
 func (d *Disk) Hang() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,4 +172,16 @@ func (f *openFile) Read(ctx context.Context, into []byte, offset int64) (fuse.Re
 func (f *openFile) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 	f.disk.pass()
 	return f.LoopbackFile.Fsync(ctx, flags)
+}
+
+// Lseek implements fs.FileLseeker.
+func (f *openFile) Lseek(ctx context.Context, offset uint64, whence uint32) (uint64, syscall.Errno) {
+	f.disk.pass()
+	return f.LoopbackFile.Lseek(ctx, offset, whence)
+}
+
+// Statfs implements fs.NodeStatfser.
+func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	n.disk.pass()
+	return n.LoopbackNode.Statfs(ctx, out)
 }

@@ -24,12 +24,14 @@ func TestMain(m *testing.M) {
 
 var noMounts string
 
-func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
+// mounted returns a disk, the directory below it and its own, until the test ends. The test is skipped where nothing can be mounted.
+func mounted(t *testing.T) (d *Disk, backing, at string) {
+	t.Helper()
 	if noMounts != "" {
 		t.Skip(noMounts)
 	}
 	directory := t.TempDir()
-	backing, at := filepath.Join(directory, "backing"), filepath.Join(directory, "at")
+	backing, at = filepath.Join(directory, "backing"), filepath.Join(directory, "at")
 	d, err := Mount(backing, at)
 	if err != nil {
 		t.Skip("no FUSE here: ", err)
@@ -39,6 +41,11 @@ func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return d, backing, at
+}
+
+func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
+	d, backing, at := mounted(t)
 	file, err := os.Create(filepath.Join(at, "image"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,15 +82,7 @@ func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
 // A block is read as it was written although others write to the same page of the file and open it, because hosts write blocks
 // smaller than a page.
 func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
-	if noMounts != "" {
-		t.Skip(noMounts)
-	}
-	directory := t.TempDir()
-	at := filepath.Join(directory, "at")
-	d, err := Mount(filepath.Join(directory, "backing"), at)
-	if err != nil {
-		t.Skip("no FUSE here: ", err)
-	}
+	_, _, at := mounted(t)
 	image := filepath.Join(at, "volume-1")
 	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -133,21 +132,13 @@ func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
 	}
 	over.Store(true)
 	others.Wait()
-	if err := errors.Join(file.Close(), d.Close()); err != nil {
+	if err := file.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCallsWaitWhileTheDiskHangsAndAreExecutedAfterwards(t *testing.T) {
-	if noMounts != "" {
-		t.Skip(noMounts)
-	}
-	directory := t.TempDir()
-	backing, at := filepath.Join(directory, "backing"), filepath.Join(directory, "at")
-	d, err := Mount(backing, at)
-	if err != nil {
-		t.Skip("no FUSE here: ", err)
-	}
+	d, backing, at := mounted(t)
 	file, err := os.Create(filepath.Join(at, "image"))
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +161,5 @@ func TestCallsWaitWhileTheDiskHangsAndAreExecutedAfterwards(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(filepath.Join(backing, "image")); err != nil || string(kept) != "data" {
 		t.Errorf("below the disk is %q: %v", kept, err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
 	}
 }

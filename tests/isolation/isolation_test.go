@@ -146,6 +146,10 @@ func hangingCommands(reads, writes, flushes int) map[string][]initiator.Command 
 	for range flushes {
 		commands["SYNCHRONIZE CACHE"] = append(commands["SYNCHRONIZE CACHE"], synchronizeCache(hungLUN))
 	}
+	// LOG SENSE of the page Logical Block Provisioning, and GET LBA STATUS.
+	commands["LOG SENSE"] = []initiator.Command{{LUN: hungLUN, CDB: []byte{0x4d, 0, 0x4c, 0, 0, 0, 0, 1, 0, 0}, In: 256}}
+	commands["GET LBA STATUS"] = []initiator.Command{
+		{LUN: hungLUN, CDB: []byte{0x9e, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}, In: 256}}
 	return commands
 }
 

@@ -159,9 +159,17 @@ class Backend {
   // Error: the backend can't do it, for example because the drive's own cache is off.
   virtual Result<void> set_write_cache(bool on) = 0;
 
-  // Allocation state at `offset`; examines at most `limit` bytes. May block briefly.
+  // Calls `op.call(op)`, which may use allocation() and free_bytes(), where they delay no other
+  // medium. True: it was called. False: op.done() will be called, as for submit(). For reactors.
+  virtual bool run_query(AioOp& op, Aio& /*aio*/) {
+    op.call(op);
+    return true;
+  }
+  // Allocation state at `offset`; examines at most `limit` bytes. May wait for the medium. Any
+  // thread.
   virtual Result<Extent> allocation(uint64_t offset, uint64_t limit) const = 0;
-  // Bytes that can still be allocated to this LUN; UINT64_MAX: unknown or unlimited.
+  // Bytes that can still be allocated to this LUN; UINT64_MAX: unknown or unlimited. May wait for
+  // the medium. Any thread.
   virtual uint64_t free_bytes() const { return UINT64_MAX; }
 
   // Grows a file to `new_size`. For a device, adopts its present size, which must equal `new_size`

@@ -31,7 +31,7 @@ constexpr int kRwfAtomic = 0x40;
 
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
-// The block device, or the one that holds the file system of a file.
+// The number of a block device. For a file: of the device that holds its file system.
 dev_t device_of(int fd) {
   struct stat status{};
   if (fstat(fd, &status) != 0) return 0;  // no device has this number
@@ -73,7 +73,7 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
                .sentinel = std::move(setup.sentinel)},
               setup.size),
       eraser_({.fd = fd_.get(),
-               .device = device_.get(),
+               .threads = device_.get(),
                .strand = setup.is_device ? nullptr : writes_.get(),
                .base = setup.base,
                .block_size = spec.block_size,
@@ -173,7 +173,7 @@ void Descriptor::submit_transfer(Io& io) {
     op.rw_flags |= RWF_NOWAIT;
     return io.priv.aio->submit(op);
   }
-  DeviceStrand* strand = nullptr;
+  BlockingCalls::Strand* strand = nullptr;
   if (buffered_ && io.op == Op::kWrite) {
     const bool durable = (op.rw_flags & RWF_DSYNC) != 0;
     op.shares_sync = durable && !write_cache();

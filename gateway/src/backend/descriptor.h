@@ -55,6 +55,7 @@ class Descriptor : public Backend {
   uint32_t block_size() const { return block_size_; }
   uint64_t base() const { return base_; }
   MediumWatch& medium() { return medium_; }
+  DeviceThreads& threads() const { return *device_; }
   void refuse(RangeMethod method) { eraser_.refuse(method); }
 
  private:
@@ -91,10 +92,10 @@ class Descriptor : public Backend {
   const std::shared_ptr<DeviceThreads> device_;
   // Writes to the page cache: the file system locks the file for each, so two threads would only
   // wait for each other.
-  const std::shared_ptr<DeviceStrand> writes_;
+  const std::shared_ptr<BlockingCalls::Strand> writes_;
   // All calls that report a writeback error. The kernel reports it once, so these calls must end in
   // the order in which the kernel checks for it (writeback_losses.h).
-  const std::shared_ptr<DeviceStrand> syncs_;
+  const std::shared_ptr<BlockingCalls::Strand> syncs_;
   MediumWatch medium_;
   RangeEraser eraser_;
   WritebackLosses losses_;

@@ -13,13 +13,23 @@
 #include <thread>
 #include <utility>
 
-#include "backend/aio_list.h"
 #include "backend/block_queue.h"
+#include "backend/blocking_call.h"
 #include "backend/ordered_calls.h"
 #include "backend/read_ring.h"
+#include "base/aio_list.h"
 #include "base/limits.h"
 
-namespace sluice::backend {
+namespace sluice {
+
+// All members are protected by DeviceThreads::Shared::mutex of its device.
+class BlockingCalls::Strand : public std::enable_shared_from_this<BlockingCalls::Strand> {
+ public:
+  AioList waiting;      // behind the operation that is ready or runs
+  bool active = false;  // an operation is ready or runs
+};
+
+namespace backend {
 namespace {
 
 unsigned threads_for(dev_t device) {
@@ -30,15 +40,8 @@ unsigned threads_for(dev_t device) {
 
 }  // namespace
 
-// All members are protected by Shared::mutex of its device.
-class DeviceStrand : public std::enable_shared_from_this<DeviceStrand> {
- public:
-  AioList waiting;      // behind the operation that is ready or runs
-  bool active = false;  // an operation is ready or runs
-};
-
 struct DeviceThreads::Shared {
-  explicit Shared(unsigned most_threads) : most(most_threads) {}
+  Shared(unsigned most_threads, Start s) : most(most_threads), start(s) {}
 
   // What must happen so that a thread runs the ready operations.
   enum class Need : uint8_t { kNothing, kWake, kThread };
@@ -53,6 +56,7 @@ struct DeviceThreads::Shared {
   static void work(const std::shared_ptr<Shared>& shared);
 
   const unsigned most;
+  const Start start;
   std::mutex mutex;
   std::condition_variable changed;
   AioList ready;
@@ -64,8 +68,8 @@ struct DeviceThreads::Shared {
   bool stopping = false;
 };
 
-// A thread that comes takes the first operation, and calls another one for the next. So each
-// submission wakes at most one thread.
+// Each submission wakes at most one thread. That thread takes the first operation, and wakes
+// another thread if more are ready.
 DeviceThreads::Shared::Need DeviceThreads::Shared::need_locked() {
   if (ready.empty() || in_flight == most || woken + starting != 0) return Need::kNothing;
   if (idle != 0) {
@@ -81,18 +85,14 @@ DeviceThreads::Shared::Need DeviceThreads::Shared::need_locked() {
 
 void DeviceThreads::Shared::meet(const std::shared_ptr<Shared>& shared, Need need) {
   if (need == Need::kWake) shared->changed.notify_one();
-  if (need != Need::kThread) return;
-  try {
-    std::thread([shared] { work(shared); }).detach();
-  } catch (const std::system_error&) {
-    std::unique_lock lock(shared->mutex);
-    --shared->threads;
-    --shared->starting;
-    if (shared->threads == 0) shared->fail_ready_locked(lock);
-  }
+  if (need != Need::kThread || shared->start([shared] { work(shared); })) return;
+  std::unique_lock lock(shared->mutex);
+  --shared->threads;
+  --shared->starting;
+  if (shared->threads == 0) shared->fail_ready_locked(lock);
 }
 
-// The process may have no more threads, and none would ever run these.
+// The process may have no more threads, so no thread would ever run these operations.
 void DeviceThreads::Shared::fail_ready_locked(std::unique_lock<std::mutex>& lock) {
   AioList failed;
   while (AioOp* op = ready.pop()) {
@@ -118,7 +118,8 @@ bool DeviceThreads::Shared::wait(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-// Of the reads that a thread runs, some ended. The thread may wait long for those that are left.
+// A thread that runs several reads reports that `reads` of them are complete. It may wait long for
+// the `left` others.
 void DeviceThreads::Shared::ended(const std::shared_ptr<Shared>& shared, size_t reads,
                                   size_t left) {
   Need need = Need::kNothing;
@@ -139,7 +140,7 @@ void DeviceThreads::Shared::run(AioOp& op, std::unique_lock<std::mutex>& lock) {
     return;
   }
   // The caller may destroy the strand once its last operation is done.
-  const std::shared_ptr<DeviceStrand> strand = op.strand->shared_from_this();
+  const std::shared_ptr<Strand> strand = op.strand->shared_from_this();
   AioList batch;
   batch.push(op);
   while (AioOp* next = strand->waiting.pop()) batch.push(*next);
@@ -207,7 +208,8 @@ std::shared_ptr<DeviceThreads> DeviceThreads::of(dev_t device) {
   return threads;
 }
 
-DeviceThreads::DeviceThreads(unsigned most) : shared_(std::make_shared<Shared>(most)) {
+DeviceThreads::DeviceThreads(unsigned most, Start start)
+    : shared_(std::make_shared<Shared>(most, start)) {
   assert(most > 0);
 }
 
@@ -219,8 +221,17 @@ DeviceThreads::~DeviceThreads() {
   shared_->changed.notify_all();
 }
 
-std::shared_ptr<DeviceStrand> DeviceThreads::make_strand() {
-  return std::make_shared<DeviceStrand>();
+std::shared_ptr<BlockingCalls::Strand> DeviceThreads::make_strand() {
+  return std::make_shared<Strand>();
+}
+
+bool DeviceThreads::start_thread(std::function<void()> work) {
+  try {
+    std::thread(std::move(work)).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 unsigned DeviceThreads::most() const { return shared_->most; }
@@ -238,4 +249,5 @@ void DeviceThreads::submit(AioList& ops) {
   Shared::meet(shared_, need);
 }
 
-}  // namespace sluice::backend
+}  // namespace backend
+}  // namespace sluice

@@ -11,39 +11,40 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 
-#include "backend/aio_list.h"
 #include "base/aio.h"
+#include "base/aio_list.h"
 
 namespace sluice::backend {
 
-// Calls of one file that run one after the other, in the order of submission (ordered_calls.h). The
-// caller keeps it until its last operation is done.
-class DeviceStrand;
-
-class DeviceThreads {
+class DeviceThreads final : public BlockingCalls {
  public:
+  // Starts a thread that runs `work`. False: the process may have no more threads.
+  using Start = bool (*)(std::function<void()> work);
+
   // The threads of the device with this number (st_dev of a file, st_rdev of a block device), for
   // the whole process. They exist while anyone has the object; threads in a system call outlive it.
   static std::shared_ptr<DeviceThreads> of(dev_t device);
 
   // `most`: operations in progress, at least 1. For tests: of() derives it from the device's queue.
-  explicit DeviceThreads(unsigned most);
-  ~DeviceThreads();
+  explicit DeviceThreads(unsigned most, Start start = start_thread);
+  ~DeviceThreads() override;
   DeviceThreads(const DeviceThreads&) = delete;
   DeviceThreads& operator=(const DeviceThreads&) = delete;
 
-  static std::shared_ptr<DeviceStrand> make_strand();
+  // Calls of one file (ordered_calls.h). The caller keeps it until its last operation is done.
+  static std::shared_ptr<Strand> make_strand();
 
-  // Runs operations (kReadv, kWritev, kFdatasync, kFallocate or kDiscard), and passes each result
-  // to AioOp::aio->complete(). Those with the same AioOp::strand run one after the other. The
-  // caller bounds the number of operations.
-  void submit(AioList& ops);
+  // As BlockingCalls::submit(). Operations that no thread can run end with -ENOMEM.
+  void submit(AioList& ops) override;
 
   unsigned most() const;
 
  private:
+  static bool start_thread(std::function<void()> work);
+
   struct Shared;
   const std::shared_ptr<Shared> shared_;
 };

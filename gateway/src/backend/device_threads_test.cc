@@ -7,45 +7,18 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <thread>
+#include <utility>
 
+#include "backend/test_completions.h"
 #include "backend/test_storage.h"
 #include "base/file_descriptor.h"
 
 namespace sluice::backend {
 namespace {
-
-// Collects completions in their order.
-class Completions : public Aio {
- public:
-  void submit(AioOp&) override { std::abort(); }
-  void complete(AioOp& op, int32_t result) override {
-    const std::lock_guard lock(mutex_);
-    op.result = result;
-    done_.push_back(&op);
-    changed_.notify_all();
-  }
-  // Waits for the next completion.
-  AioOp& next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return taken_ < done_.size(); });
-    return *done_[taken_++];
-  }
-  size_t count() {
-    const std::lock_guard lock(mutex_);
-    return done_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<AioOp*> done_;
-  size_t taken_ = 0;
-};
 
 // A read that hangs until release(): of a pipe, without an offset.
 class HungRead {
@@ -93,7 +66,7 @@ class DeviceThreadsTest : public testing::Test {
     return op;
   }
 
-  void submit(DeviceThreads& threads, AioOp& op, DeviceStrand* strand) {
+  void submit(DeviceThreads& threads, AioOp& op, BlockingCalls::Strand* strand) {
     op.aio = &completions_;
     op.strand = strand;
     AioList one;
@@ -184,6 +157,35 @@ TEST_F(DeviceThreadsTest, AReadWaitsForNoEarlierRead) {
     reads[i].release();
     EXPECT_EQ(&completions_.next(), &reads[i].op());
   }
+}
+
+TEST_F(DeviceThreadsTest, WithoutAnyThreadOperationsEndWithENOMEM) {
+  DeviceThreads threads(8, [](std::function<void()>) { return false; });
+  const auto strand = DeviceThreads::make_strand();
+  AioOp first = write_op(0, 1), second = write_op(1, 2), read = sync_op();
+  submit(threads, first, strand.get());
+  submit(threads, read, nullptr);
+  submit(threads, second, strand.get());  // the strand is usable again
+  for (AioOp* op : {&first, &read, &second}) {
+    EXPECT_EQ(&completions_.next(), op);
+    EXPECT_EQ(op->result, -ENOMEM);
+  }
+}
+
+TEST_F(DeviceThreadsTest, OneThreadRunsTheOperationsThatNoOtherCanStartFor) {
+  static std::atomic<bool> started;
+  started = false;
+  DeviceThreads threads(8, [](std::function<void()> work) {
+    if (started.exchange(true)) return false;
+    std::thread(std::move(work)).detach();
+    return true;
+  });
+  std::deque<AioOp> ops;
+  for (int i = 0; i < 20; ++i) {
+    ops.push_back(sync_op());
+    submit(threads, ops.back(), nullptr);
+  }
+  for (size_t i = 0; i < ops.size(); ++i) EXPECT_EQ(completions_.next().result, 0);
 }
 
 TEST_F(DeviceThreadsTest, AFailedCallReportsItsErrno) {

@@ -207,6 +207,12 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   return Result<std::unique_ptr<Backend>>(std::move(file));
 }
 
+bool File::run_query(AioOp& op, Aio& aio) {
+  op.kind = AioOp::Kind::kCall;
+  aio.submit_blocking(op, threads(), nullptr);
+  return false;
+}
+
 // Preallocated space without data counts as unallocated: the kernel reports it so, and it reads
 // zeros.
 Result<Extent> File::allocation(uint64_t offset, uint64_t limit) const {

@@ -11,6 +11,7 @@ class File final : public Descriptor {
   // Spec::size, because the configured size is the desired state. A larger file is an error.
   static Result<std::unique_ptr<Backend>> open(const Spec& spec);
 
+  bool run_query(AioOp& op, Aio& aio) override;
   Result<Extent> allocation(uint64_t offset, uint64_t limit) const override;
   uint64_t free_bytes() const override;
   Result<void> resize(uint64_t new_size) override;

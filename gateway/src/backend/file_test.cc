@@ -54,6 +54,31 @@ TEST_F(FileTest, NoOperationOnAFileWaitsInTheRing) {
   }
 }
 
+// lseek and statvfs may wait for the device, too.
+TEST_F(FileTest, AQueryOfAFileRunsOnTheThreadsOfItsDevice) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  struct Seen {
+    const Backend* backend;
+    uint64_t free = 0;
+    int done = 0;
+  } seen{backend.get()};
+  AioOp op;
+  op.context = &seen;
+  op.call = [](AioOp& self) {
+    auto& mine = *static_cast<Seen*>(self.context);
+    mine.free = mine.backend->free_bytes();
+  };
+  op.done = [](AioOp& self, int32_t) { ++static_cast<Seen*>(self.context)->done; };
+  ASSERT_FALSE(backend->run_query(op, driver.aio()));
+  EXPECT_EQ(seen.free, 0u) << "not on this thread";
+  ASSERT_EQ(driver.aio().records().size(), 1u);
+  EXPECT_TRUE(driver.aio().records()[0].may_block);
+  EXPECT_TRUE(driver.aio().pump());
+  EXPECT_EQ(seen.done, 1);
+  EXPECT_NE(seen.free, 0u);
+}
+
 TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);

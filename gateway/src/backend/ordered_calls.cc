@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "backend/read_ring.h"
+#include "backend/blocking_call.h"
 
 namespace sluice::backend {
 namespace {

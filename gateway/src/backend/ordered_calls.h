@@ -5,7 +5,7 @@
 // Threads: any. It blocks for as long as the device does.
 #pragma once
 
-#include "backend/aio_list.h"
+#include "base/aio_list.h"
 
 namespace sluice::backend {
 

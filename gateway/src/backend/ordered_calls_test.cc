@@ -10,21 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "backend/test_completions.h"
 #include "backend/test_storage.h"
 #include "base/file_descriptor.h"
 
 namespace sluice::backend {
 namespace {
-
-class Completions : public Aio {
- public:
-  void submit(AioOp&) override { std::abort(); }
-  void complete(AioOp& op, int32_t result) override {
-    op.result = result;
-    done.push_back(&op);
-  }
-  std::vector<AioOp*> done;
-};
 
 class OrderedCallsTest : public testing::Test {
  protected:
@@ -81,7 +72,7 @@ TEST_F(OrderedCallsTest, EveryOperationCompletesInTheOrderOfTheBatch) {
   sync();
   write("five", 15);
   run();
-  EXPECT_EQ(completions_.done, submitted());
+  EXPECT_EQ(completions_.all(), submitted());
   for (const AioOp& op : ops_) EXPECT_EQ(op.result, static_cast<int32_t>(op.length));
   EXPECT_EQ(content(), "onetwothreefourfive");
 }

@@ -69,7 +69,7 @@ RangeEraser::Progress RangeEraser::step(Io& io) {
     op.kind = AioOp::Kind::kFallocate;
     op.mode = fallocate_mode(method);
   }
-  io.priv.aio->submit_blocking(op, *medium_.device, medium_.strand);
+  io.priv.aio->submit_blocking(op, *medium_.threads, medium_.strand);
   return Progress::kSubmitted;
 }
 

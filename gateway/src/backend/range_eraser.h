@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "backend/device_threads.h"
 
 namespace sluice::backend {
 
@@ -27,9 +26,9 @@ class RangeEraser {
  public:
   struct Medium {
     int fd = -1;
-    DeviceThreads* device = nullptr;  // outlives the eraser
-    DeviceStrand* strand = nullptr;   // of the medium; nullptr: steps may run in parallel
-    uint64_t base = 0;                // bytes of the medium in front of the LUN
+    BlockingCalls* threads = nullptr;         // of the medium; they outlive the eraser
+    BlockingCalls::Strand* strand = nullptr;  // of the medium; nullptr: steps may run in parallel
+    uint64_t base = 0;                        // bytes of the medium in front of the LUN
     uint32_t block_size = 512;
     RangeMethod discard = RangeMethod::kPunchHole;  // the first method for kDiscard
   };

@@ -2,7 +2,8 @@
 // own, and waits for each. A thread for each read would cost twice the CPU time
 // (gateway/decisions/local-media.md).
 //
-// Threads: the one that calls run(). It may block for as long as the device does.
+// Threads: one. run() blocks until all its reads are complete, so possibly for as long as the
+// device hangs.
 #pragma once
 
 #include <liburing.h>
@@ -29,6 +30,9 @@ class ReadRing {
   ReadRing(const ReadRing&) = delete;
   ReadRing& operator=(const ReadRing&) = delete;
 
+  // Sets the ring up, which run() otherwise does. False: the kernel refuses one, now and later.
+  bool open();
+
   // Runs kReadv operations, and passes each result to AioOp::aio->complete(). Without io_uring they
   // run one after the other.
   void run(std::span<AioOp* const> reads);
@@ -36,15 +40,11 @@ class ReadRing {
  private:
   enum class State : uint8_t { kUnused, kOpen, kRefused };
 
-  bool open();
   size_t reap();
 
   const Done done_;
   State state_ = State::kUnused;
   io_uring ring_{};
 };
-
-// Runs the operation on the calling thread. Returns bytes, 0 or a negative errno.
-int32_t run_blocking(const AioOp& op);
 
 }  // namespace sluice::backend

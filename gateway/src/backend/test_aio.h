@@ -3,12 +3,8 @@
 // completions from other threads also arrive through pump().
 #pragma once
 
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backend/blocking_call.h"
 #include "base/aio.h"
 
 namespace sluice::backend {
@@ -36,7 +33,9 @@ class TestAio : public Aio {
   };
 
   void submit(AioOp& op) override { queue(op, false); }
-  void submit_blocking(AioOp& op, DeviceThreads&, DeviceStrand*) override { queue(op, true); }
+  void submit_blocking(AioOp& op, BlockingCalls&, BlockingCalls::Strand*) override {
+    queue(op, true);
+  }
 
   void complete(AioOp& op, int32_t result) override {
     const std::lock_guard lock(mutex_);
@@ -102,39 +101,12 @@ class TestAio : public Aio {
     return op;
   }
 
-  static int32_t execute(const AioOp& op) {
-    const auto offset = static_cast<off_t>(op.offset);
-    const auto length = static_cast<off_t>(op.length);
-    ssize_t n = 0;
-    switch (op.kind) {
-      case AioOp::Kind::kReadv:
-        n = preadv2(op.fd, op.iov, static_cast<int>(op.iovcnt), offset, op.rw_flags);
-        break;
-      case AioOp::Kind::kWritev:
-        n = pwritev2(op.fd, op.iov, static_cast<int>(op.iovcnt), offset, op.rw_flags);
-        break;
-      case AioOp::Kind::kFdatasync:
-        n = fdatasync(op.fd);
-        break;
-      case AioOp::Kind::kFallocate:
-        n = fallocate(op.fd, op.mode, offset, length);
-        break;
-      case AioOp::Kind::kDiscard: {
-        uint64_t range[2] = {op.offset, op.length};
-        n = ioctl(op.fd, BLKDISCARD, range);
-        break;
-      }
-      case AioOp::Kind::kPoll: {
-        pollfd polled{op.fd, POLLIN, 0};
-        n = ::poll(&polled, 1, -1);
-        if (n > 0) n = polled.revents;
-        break;
-      }
-      case AioOp::Kind::kTimeout:
-      case AioOp::Kind::kExternal:
-        break;
-    }
-    return static_cast<int32_t>(n < 0 ? -errno : n);
+  static int32_t execute(AioOp& op) {
+    if (op.kind == AioOp::Kind::kTimeout) return 0;
+    if (op.kind != AioOp::Kind::kPoll) return run_blocking(op);
+    pollfd polled{op.fd, POLLIN, 0};
+    const int n = ::poll(&polled, 1, -1);
+    return n > 0 ? polled.revents : -errno;
   }
 
   std::deque<AioOp*> queue_;

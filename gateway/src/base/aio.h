@@ -15,10 +15,20 @@
 namespace sluice {
 
 class Aio;
-namespace backend {
-class DeviceStrand;
-class DeviceThreads;
-}  // namespace backend
+class AioList;
+
+// Threads for operations that may block (backend/device_threads.h implements it).
+//
+// Threads: any.
+class BlockingCalls {
+ public:
+  class Strand;  // operations that run one after the other, in the order of submission
+
+  virtual ~BlockingCalls() = default;
+  // Runs operations, and passes each result to AioOp::aio->complete(). Those with the same
+  // AioOp::strand run one after the other. The caller bounds the number of operations.
+  virtual void submit(AioList& ops) = 0;
+};
 
 struct AioOp {
   enum class Kind : uint8_t {
@@ -27,6 +37,7 @@ struct AioOp {
     kFdatasync,  // fdatasync(fd)
     kFallocate,  // fallocate(fd, mode, offset, length)
     kDiscard,    // BLKDISCARD of [offset, offset+length); only by submit_blocking()
+    kCall,       // call(op), completes with 0; only by submit_blocking()
     kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
     kPoll,       // poll(fd, POLLIN), once: completes with the events, including POLLHUP and POLLERR
     kExternal,   // ends when any thread calls Aio::complete(); the kernel is not involved
@@ -44,12 +55,13 @@ struct AioOp {
   bool shares_sync = false;
   // Called exactly once, never within submit(). result: bytes or 0, or a negative errno.
   void (*done)(AioOp& op, int32_t result) = nullptr;
-  void* context = nullptr;  // for the submitter
+  void* context = nullptr;            // for the submitter
+  void (*call)(AioOp& op) = nullptr;  // kCall
   // The rest is for the implementation.
   AioOp* next = nullptr;
   Aio* aio = nullptr;
-  backend::DeviceThreads* device = nullptr;
-  backend::DeviceStrand* strand = nullptr;
+  BlockingCalls* threads = nullptr;
+  BlockingCalls::Strand* strand = nullptr;
   int32_t result = 0;
 };
 
@@ -60,11 +72,10 @@ class Aio {
   // AioOp::next. done() reports errors of the operation.
   virtual void submit(AioOp& op) = 0;
 
-  // Like submit(), for an operation that may block on `device`: a thread of the device runs it
-  // (backend/device_threads.h). `strand`: may be nullptr. An Aio whose submit() can wait (in
-  // tests) need not implement it.
-  virtual void submit_blocking(AioOp& op, backend::DeviceThreads& /*device*/,
-                               backend::DeviceStrand* /*strand*/) {
+  // Like submit(), for an operation that may block: one of `threads` runs it. `strand`: may be
+  // nullptr. An Aio whose submit() can wait (in tests) need not implement it.
+  virtual void submit_blocking(AioOp& op, BlockingCalls& /*threads*/,
+                               BlockingCalls::Strand* /*strand*/) {
     submit(op);
   }
 

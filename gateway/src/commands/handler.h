@@ -3,6 +3,8 @@
 // finish functions, immediately or after asynchronous steps.
 #pragma once
 
+#include <functional>
+
 #include "commands/command.h"
 #include "commands/command_context.h"
 #include "commands/decision.h"
@@ -54,6 +56,12 @@ ByteView gather_data_out(Command& command);
 // command ends here without a call of `next`.
 void run_io(Unit& unit, Command& command, backend::Op op, uint8_t flags, uint64_t offset,
             uint64_t length, Handler next);
+
+// Calls `ask`, then `answer`. `ask` may wait for the medium (Backend::run_query), possibly on
+// another thread, so it uses only the backend and what it owns. `answer` ends the command on the
+// reactor.
+void ask_medium(Unit& unit, Command& command, std::function<void(const backend::Backend&)> ask,
+                std::function<void()> answer);
 
 // Fills command.iov with the `length` bytes of data_out at `skip`.
 void vectors_from_data_out(Command& command, uint64_t skip, uint64_t length);

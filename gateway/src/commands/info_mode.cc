@@ -1,4 +1,6 @@
 // MODE SENSE, MODE SELECT, LOG SENSE.
+#include <memory>
+
 #include "commands/handlers.h"
 #include "scsi/log_pages.h"
 #include "scsi/mode_pages.h"
@@ -76,14 +78,16 @@ void handle_mode_select(Unit& unit, Command& command) {
 
 void handle_log_sense(Unit& unit, Command& command) {
   if (unit.support().pass_through) return handle_pass_through(unit, command);
-  scsi::LogUnit log;
-  log.has_provisioning = unit.provisioning().thin;
-  log.available_bytes = unit.backend().free_bytes();
-  log.block_size = unit.block_size();
-  std::array<uint8_t, kMaxLogData> out;
-  const auto size = scsi::build_log_sense(command.full_cdb(), log, out);
-  if (!size) return finish_sense(command, size.sense());
-  finish_data(command, ByteView(out).first(*size), room(command));
+  auto log = std::make_shared<scsi::LogUnit>();
+  log->has_provisioning = unit.provisioning().thin;
+  log->block_size = unit.block_size();
+  const auto ask = [log](const backend::Backend& b) { log->available_bytes = b.free_bytes(); };
+  ask_medium(unit, command, ask, [log, &command] {
+    std::array<uint8_t, kMaxLogData> out;
+    const auto size = scsi::build_log_sense(command.full_cdb(), *log, out);
+    if (!size) return finish_sense(command, size.sense());
+    finish_data(command, ByteView(out).first(*size), room(command));
+  });
 }
 
 }  // namespace sluice::lun

@@ -171,6 +171,46 @@ TEST_F(SpaceTest, GetLbaStatusDistinguishesMappedFromDeallocatedBlocks) {
   EXPECT_EQ(start(*nexus, cdb).sense(), 0x052100u);
 }
 
+// A medium that hangs must not stop the reactor that asks it.
+TEST_F(SpaceTest, QueriesOfTheMediumEndTheCommandWhenTheMediumAnswers) {
+  backend->holds_queries = true;
+  backend->free = uint64_t{1} << 30;
+  Bytes lba_status(16);
+  lba_status[0] = 0x9e;
+  lba_status[1] = 0x12;
+  put_be(lba_status, 10, 4, 8 + 16);
+  Bytes provisioning(10);  // LOG SENSE of the page Logical Block Provisioning
+  provisioning[0] = 0x4d;
+  provisioning[2] = 0x40 | 0x0c;
+  put_be(provisioning, 7, 2, 252);
+  for (const Bytes& cdb : {lba_status, provisioning}) {
+    Task& task = start(*nexus, cdb);
+    EXPECT_FALSE(task.done());
+    ASSERT_NE(backend->held_query, nullptr);
+    Task& read = start(*nexus, read16(0, 8));
+    EXPECT_TRUE(read.done()) << "the reactor goes on";
+    backend->answer_query();
+    EXPECT_TRUE(task.done());
+    EXPECT_EQ(task.command.status, Status::kGood);
+    EXPECT_GT(task.answer().size(), 4u);
+  }
+}
+
+TEST_F(SpaceTest, ACommandThatWasAbortedWhileTheMediumWasAskedEndsAsAborted) {
+  backend->holds_queries = true;
+  Bytes cdb(16);
+  cdb[0] = 0x9e;
+  cdb[1] = 0x12;
+  put_be(cdb, 10, 4, 8 + 16);
+  Task& task = start(*nexus, cdb);
+  nexus->abort_task_set(0, [] {});
+  EXPECT_TRUE(task.command.aborted());
+  EXPECT_FALSE(task.done()) << "its query is not complete";
+  backend->answer_query();
+  EXPECT_TRUE(task.done());
+  EXPECT_TRUE(task.answer().empty());
+}
+
 TEST_F(SpaceTest, SynchronizeCacheFlushesAndChecksItsRange) {
   EXPECT_EQ(start(*nexus, cdb16(0x91, 0, 0)).command.status, Status::kGood);
   ASSERT_EQ(backend->submitted.size(), 1u);

@@ -1,6 +1,8 @@
 // SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT, GET LBA STATUS: commands on the medium that
 // transfer no block data.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "commands/handlers.h"
 #include "commands/media_range.h"
@@ -20,6 +22,30 @@ void flushed_then_stop(Unit& unit, Command& command) {
 }
 
 bool is_start_stop_power_condition(ByteView cdb) { return (cdb[4] & 0xf0) != 0; }
+
+// The extents from `lba` on.
+struct AllocationQuery {
+  uint64_t lba = 0;
+  uint64_t capacity = 0;  // blocks
+  uint64_t block = 0;     // bytes
+  size_t most = 0;        // extents
+  std::vector<scsi::LbaStatus> found = {};
+
+  void ask(const backend::Backend& backend) {
+    while (found.size() < most && lba < capacity) {
+      const uint64_t queried = std::min((capacity - lba) * block, kMaxQueriedBytes);
+      const auto extent = backend.allocation(lba * block, queried);
+      if (!extent) return;
+      // A block that is partly allocated counts as mapped.
+      const uint64_t length = std::min(extent.value().length, queried);
+      const bool allocated = extent.value().allocated || length < block;
+      const uint64_t blocks = std::max<uint64_t>(1, length / block);
+      found.push_back({lba, static_cast<uint32_t>(blocks),
+                       allocated ? scsi::Mapping::kMapped : scsi::Mapping::kDeallocated});
+      lba += blocks;
+    }
+  }
+};
 
 }  // namespace
 
@@ -55,29 +81,22 @@ void handle_start_stop_unit(Unit& unit, Command& command) {
 // SBC-4 §5.6: contiguous descriptors from the starting LBA; it may return fewer than all.
 void handle_get_lba_status(Unit& unit, Command& command) {
   const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
-  const uint64_t capacity = unit.blocks();
-  uint64_t lba = command.range.lba;
-  if (lba >= capacity) return finish_sense(command, scsi::Sense::lba_out_of_range(lba));
-  std::array<scsi::LbaStatus, kMaxExtents> extents;
-  const size_t most = std::min(kMaxExtents, scsi::lba_status_capacity(room));
-  const uint64_t block = unit.block_size();
-  size_t count = 0;
-  while (count < most && lba < capacity) {
-    const uint64_t queried = std::min((capacity - lba) * block, kMaxQueriedBytes);
-    const auto extent = unit.backend().allocation(lba * block, queried);
-    if (!extent) break;
-    // A block that is partly allocated counts as mapped.
-    const uint64_t length = std::min(extent.value().length, queried);
-    const bool allocated = extent.value().allocated || length < block;
-    const uint64_t blocks = std::max<uint64_t>(1, length / block);
-    extents[count++] = {lba, static_cast<uint32_t>(blocks),
-                        allocated ? scsi::Mapping::kMapped : scsi::Mapping::kDeallocated};
-    lba += blocks;
-  }
-  if (count == 0) return finish_errno(command, -EIO, backend::Op::kRead);
-  std::vector<uint8_t> out(8 + 16 * count);
-  const size_t size = scsi::build_lba_status(std::span(extents).first(count), out);
-  finish_data(command, ByteView(out).first(size), room);
+  const uint64_t lba = command.range.lba;
+  if (lba >= unit.blocks()) return finish_sense(command, scsi::Sense::lba_out_of_range(lba));
+  auto status = std::make_shared<AllocationQuery>(
+      AllocationQuery{.lba = lba,
+                      .capacity = unit.blocks(),
+                      .block = unit.block_size(),
+                      .most = std::min(kMaxExtents, scsi::lba_status_capacity(room))});
+  ask_medium(
+      unit, command, [status](const backend::Backend& backend) { status->ask(backend); },
+      [status, room, &command] {
+        const std::vector<scsi::LbaStatus>& found = status->found;
+        if (found.empty()) return finish_errno(command, -EIO, backend::Op::kRead);
+        std::vector<uint8_t> out(8 + 16 * found.size());
+        const size_t size = scsi::build_lba_status(found, out);
+        finish_data(command, ByteView(out).first(size), room);
+      });
 }
 
 }  // namespace sluice::lun

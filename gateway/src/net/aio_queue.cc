@@ -8,7 +8,6 @@
 #include <memory>
 #include <thread>
 
-#include "backend/device_threads.h"
 #include "base/clock.h"
 #include "net/completion_tag.h"
 
@@ -45,6 +44,7 @@ void AioQueue::submit(AioOp& op) {
       io_uring_prep_poll_add(e, op.fd, POLLIN);
       break;
     case AioOp::Kind::kDiscard:
+    case AioOp::Kind::kCall:
     case AioOp::Kind::kExternal:
       break;  // never here
   }
@@ -62,10 +62,9 @@ void AioQueue::submit_timeout(io_uring_sqe* e, AioOp& op) {
   ++in_flight_;
 }
 
-void AioQueue::submit_blocking(AioOp& op, backend::DeviceThreads& device,
-                               backend::DeviceStrand* strand) {
+void AioQueue::submit_blocking(AioOp& op, BlockingCalls& threads, BlockingCalls::Strand* strand) {
   op.aio = this;
-  op.device = &device;
+  op.threads = &threads;
   op.strand = strand;
   blocking_.push(op);
   ++in_flight_;
@@ -73,11 +72,11 @@ void AioQueue::submit_blocking(AioOp& op, backend::DeviceThreads& device,
 
 void AioQueue::hand_over() {
   while (!blocking_.empty()) {
-    backend::DeviceThreads& device = *blocking_.front()->device;
-    backend::AioList of_device, of_others;
-    while (AioOp* op = blocking_.pop()) (op->device == &device ? of_device : of_others).push(*op);
-    blocking_ = of_others;
-    device.submit(of_device);
+    BlockingCalls& threads = *blocking_.front()->threads;
+    AioList same, others;
+    while (AioOp* op = blocking_.pop()) (op->threads == &threads ? same : others).push(*op);
+    blocking_ = others;
+    threads.submit(same);
   }
 }
 
@@ -124,7 +123,7 @@ void AioQueue::run_completed() {
 }
 
 void AioQueue::cancel_unsubmitted() {
-  backend::AioList kept, withdrawn;
+  AioList kept, withdrawn;
   while (AioOp* op = blocking_.pop()) {
     (SubmissionQueue::changes_data(op->kind) ? withdrawn : kept).push(*op);
   }

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/aio_list.h"
 #include "base/aio.h"
+#include "base/aio_list.h"
 #include "net/submission_queue.h"
 #include "net/wakeup.h"
 
@@ -22,11 +22,10 @@ class AioQueue final : public Aio {
   ~AioQueue() override;
 
   void submit(AioOp& op) override;
-  void submit_blocking(AioOp& op, backend::DeviceThreads& device,
-                       backend::DeviceStrand* strand) override;
+  void submit_blocking(AioOp& op, BlockingCalls& threads, BlockingCalls::Strand* strand) override;
   void complete(AioOp& op, int32_t result) override;
 
-  // Passes the operations of submit_blocking() to the threads of their devices. Call it where the
+  // Passes the operations of submit_blocking() to their threads. Call it where the
   // entries of the ring are submitted: operations of one batch arrive together.
   void hand_over();
 
@@ -47,7 +46,7 @@ class AioQueue final : public Aio {
 
   SubmissionQueue& submissions_;
   Wakeup& wakeup_;
-  backend::AioList blocking_;               // not handed over yet
+  AioList blocking_;                        // not handed over yet
   size_t in_flight_ = 0;                    // submitted and not done
   std::atomic<AioOp*> completed_{nullptr};  // from complete(), the last first
   // Threads in complete(). The reactor may process their operation, and end, before they have woken

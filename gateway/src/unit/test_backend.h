@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -31,6 +32,18 @@ class TestBackend : public backend::Backend {
     if (!cache_changeable) return Error{"fixed"};
     cache = on;
     return {};
+  }
+  uint64_t free_bytes() const override { return free; }
+  bool run_query(AioOp& op, Aio& aio) override {
+    if (!holds_queries) return Backend::run_query(op, aio);
+    held_query = &op;
+    return false;
+  }
+  // The medium answers the query that waits.
+  void answer_query() {
+    AioOp& op = *std::exchange(held_query, nullptr);
+    op.call(op);
+    op.done(op, 0);
   }
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override {
     const bool first = allocated[offset / 4096];
@@ -95,6 +108,9 @@ class TestBackend : public backend::Backend {
   bool cache_changeable = true;
   bool gone = false;
   bool holds = false;
+  uint64_t free = UINT64_MAX;  // bytes
+  bool holds_queries = false;
+  AioOp* held_query = nullptr;
   int64_t fail_with = 0;               // negative errno for every request
   backend::Io::Answer answer{};        // status and sense data for it
   std::vector<uint8_t> cdb_data;       // data that a kCdb returns

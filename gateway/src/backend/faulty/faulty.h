@@ -59,6 +59,7 @@ class Faulty final : public Backend {
   void close(std::function<void()> closed) override { inner_->close(std::move(closed)); }
   bool write_cache() const override { return inner_->write_cache(); }
   Result<void> set_write_cache(bool on) override { return inner_->set_write_cache(on); }
+  bool run_query(AioOp& op, Aio& aio) override { return inner_->run_query(op, aio); }
   Result<Extent> allocation(uint64_t offset, uint64_t limit) const override {
     return inner_->allocation(offset, limit);
   }

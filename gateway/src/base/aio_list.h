@@ -3,7 +3,7 @@
 
 #include "base/aio.h"
 
-namespace sluice::backend {
+namespace sluice {
 
 class AioList {
  public:
@@ -25,4 +25,4 @@ class AioList {
   AioOp* last_ = nullptr;  // undefined if empty
 };
 
-}  // namespace sluice::backend
+}  // namespace sluice
