@@ -30,7 +30,7 @@ void check_medium(const std::string& target, const lun::Target::LunEntry& entry)
 
 }  // namespace
 
-// Tasks share it, because one that hangs may outlive the watch.
+// Shared with the tasks: a check that hangs may end after the watch was destroyed.
 struct HealthWatch::State : std::enable_shared_from_this<State> {
   State(const lun::Exports& e, Nanos p) : exports(e), period(p) {}
 

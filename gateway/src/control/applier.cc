@@ -27,7 +27,7 @@ Applier::Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& number
 }
 
 std::map<Key, std::string> Applier::apply(Snapshot next) {
-  // A refused object may have lacked one that this update brings.
+  // This update may bring an object that a refused one refers to.
   std::set<Key> retried;
   for (const auto& [key, reason] : refused_) retried.insert(key);
   const std::vector<Action> actions = diff(*now_.objects, *next.objects, retried);

@@ -32,12 +32,6 @@ std::string system_of(const Snapshot& state) {
   return settings == nullptr ? std::string() : settings->system_id();
 }
 
-size_t volumes_in(const Objects& objects) {
-  return static_cast<size_t>(
-      std::count_if(objects.first_of(wire::OBJECT_KIND_VOLUME), objects.end(),
-                    [](const ObjectPtr& object) { return object->has_volume(); }));
-}
-
 int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -167,7 +161,7 @@ class ClientImpl final : public Client {
     hello.set_held_version(desired_.version());
     hello.set_held_digest(desired_.digest());
     const Snapshot& held = desired_.held();
-    membership_.introduce(system_of(held), volumes_in(*held.objects), &hello);
+    membership_.introduce(system_of(held), held.objects->count(wire::OBJECT_KIND_VOLUME), &hello);
     return hello;
   }
 

@@ -78,6 +78,13 @@ Objects::Iterator Objects::first_of(wire::ObjectKind kind) const {
                               [&](const ObjectPtr& o) { return kind_of(*o) < kind; });
 }
 
+size_t Objects::count(wire::ObjectKind kind) const {
+  const auto first = first_of(kind);
+  const auto last = std::find_if_not(
+      first, end(), [kind](const ObjectPtr& object) { return kind_of(*object) == kind; });
+  return static_cast<size_t>(std::distance(first, last));
+}
+
 void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put) {
   std::vector<ObjectPtr> objects;
   for (const Key& key : removed) {

@@ -47,6 +47,8 @@ class Objects {
   // The first object of `kind`; the objects of a kind end where the next kind begins.
   Iterator first_of(wire::ObjectKind kind) const;
 
+  size_t count(wire::ObjectKind kind) const;
+
   // Removes `removed`, then inserts or replaces `put`; of several objects with one key the last
   // counts. The cost depends on the number of changes, hardly on the number of objects.
   void change(const std::vector<Key>& removed, std::vector<ObjectPtr> put);

@@ -32,6 +32,14 @@ TEST(Objects, OfSeveralObjectsWithTheSameKeyTheLastIsRetained) {
   EXPECT_EQ(texts(objects), (std::vector<std::string>{"volume a=5", "host a=2"}));
 }
 
+TEST(Objects, TheObjectsOfAKindAreCounted) {
+  const Objects objects =
+      objects_of({volume_object("a", "1"), volume_object("b", "1"), host_object("a", "1")});
+  EXPECT_EQ(objects.count(wire::OBJECT_KIND_VOLUME), 2u);
+  EXPECT_EQ(objects.count(wire::OBJECT_KIND_HOST), 1u);
+  EXPECT_EQ(objects.count(wire::OBJECT_KIND_TARGET), 0u);
+}
+
 TEST(Objects, AnObjectThatIsRemovedAndPutInOneChangeExists) {
   Objects objects = objects_of({volume_object("a", "1"), volume_object("b", "1")});
   objects.change({{wire::OBJECT_KIND_VOLUME, "a"}, {wire::OBJECT_KIND_HOST, "b"}},

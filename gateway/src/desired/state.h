@@ -56,7 +56,7 @@ struct Portal {
 // A change of the desired state.
 struct Update {
   std::optional<Discovery> discovery = {};  // nullopt: unchanged
-  std::vector<Target> put = {};             // new targets, and those that may differ
+  std::vector<Target> put = {};             // targets to add, or to compare with the present one
   std::vector<std::string> removed = {};    // IQNs
   bool complete = false;                    // the targets that `put` does not name are removed too
 };
