@@ -8,9 +8,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/dispatch"
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/findings"
 	"sluice.dev/sluice/controlplane/internal/leader"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
@@ -30,14 +34,16 @@ type parts struct {
 	events  *events
 	// certificates of this process and of its callers.
 	certificates *server.Certificates
+	findings     *api.Findings
 	log          *slog.Logger
 }
 
-func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
+func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
 		events: newEvents(store.NewEventLog(kept), log)}
 	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
 		p.certificateEnds, registry)
+	p.findings = api.NewFindings(kept, p.view, s.facts(kept, client, p.certificates), registry)
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
 		Registry: registry, Events: p.events,
@@ -57,6 +63,28 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 		return nil, err
 	}
 	return p, nil
+}
+
+// facts reads what findings need to know about the control plane.
+func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificates *server.Certificates) api.Facts {
+	return func(ctx context.Context) findings.System {
+		facts := findings.System{Version: version, EmbeddedStore: len(s.etcdEndpoints) == 0}
+		for _, certificate := range certificates.List() {
+			facts.Certificates = append(facts.Certificates, findings.Certificate(certificate))
+		}
+		space, err := etcd.SpaceOf(ctx, client)
+		leader := ""
+		if err == nil {
+			leader, err = kept.Leader(ctx)
+		}
+		if err != nil {
+			facts.StoreProblem = err.Error()
+			return facts
+		}
+		facts.StoreUsed, facts.StoreQuota, facts.StoreFull = space.Used, space.Quota, space.Full
+		facts.NoLeader = leader == ""
+		return facts
+	}
 }
 
 // certificateEnds records the event of a gateway whose certificate expires soon. Other callers have no object.
@@ -84,6 +112,7 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error { return p.prune(ctx) })
 	group.Go(func() error { return p.certificates.Run(ctx) })
 	group.Go(func() error { return p.events.run(ctx) })
+	group.Go(func() error { return p.findings.Run(ctx) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

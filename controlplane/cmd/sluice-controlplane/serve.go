@@ -127,7 +127,7 @@ func (s *settings) run(ctx context.Context) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	etcd.Measure(client, registry)
-	beside, err := s.parts(kept, log, registry)
+	beside, err := s.parts(kept, client, log, registry)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 
 func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, View: beside.view, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry,
+	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry,
 		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: len(s.etcdEndpoints) == 0}}
 	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List
 	if !s.insecure {

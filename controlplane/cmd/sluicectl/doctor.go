@@ -3,19 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-)
 
-// finding is a problem with its remedy.
-type finding struct {
-	Object  string `json:"object"`
-	Problem string `json:"problem"`
-	Mend    string `json:"mend"`
-}
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
 
 // unhealthyError makes `doctor` exit with a code other than 0 if there are findings.
 type unhealthyError struct{ count int }
@@ -25,28 +19,27 @@ func (e *unhealthyError) Error() string { return fmt.Sprintf("%d findings", e.co
 func doctorCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: cobra.NoArgs,
-		Short: "Look over the whole system and say what is not as it should be, with a mend for each finding",
+		Short: "Show everything that is wrong with the system, with cause and remedy",
+		Long: "Show everything that is wrong with the system, the most severe first, each with its cause, its remedy, its section of the " +
+			"runbook, and what follows from it. The exit code is 1 if there is a finding.",
 		RunE: func(command *cobra.Command, _ []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				seen, err := survey(ctx, connection)
+				seen, err := meet(ctx, connection)
 				if err != nil {
 					return err
 				}
-				findings := append(seen.findings(), g.certificateFindings(seen, time.Now())...)
-				writeFindings(command.OutOrStdout(), "", findings)
-				if len(findings) > 0 {
-					return &unhealthyError{len(findings)}
+				found, err := findingsOf(ctx, connection, &pb.ListFindingsRequest{})
+				if err != nil {
+					return err
 				}
-				_, err = fmt.Fprintf(command.OutOrStdout(), "%d gateways, %d targets, %d volumes, %d hosts: nothing to mend\n",
-					len(seen.gateways), len(seen.targets), len(seen.volumes), len(seen.hosts))
+				found = append(found, g.localFindings(seen, time.Now())...)
+				writeFindings(command.OutOrStdout(), "", found)
+				if len(found) > 0 {
+					return &unhealthyError{len(found)}
+				}
+				_, err = fmt.Fprintln(command.OutOrStdout(), "nothing is wrong")
 				return err
 			})
 		},
-	}
-}
-
-func writeFindings(to io.Writer, indent string, findings []finding) {
-	for _, f := range findings {
-		_, _ = fmt.Fprintf(to, "%s%s: %s\n%s    mend: %s\n", indent, f.Object, f.Problem, indent, f.Mend)
 	}
 }

@@ -109,15 +109,19 @@ func (g *globals) collect(ctx context.Context, connection *grpc.ClientConn, metr
 		b.problems = append(b.problems, "events: "+err.Error())
 	}
 	b.write("events.yaml", func(to io.Writer) error { return g.printEvents(to, events) })
+	findings, err := findingsOf(ctx, connection, &pb.ListFindingsRequest{})
+	if err != nil {
+		b.problems = append(b.problems, "findings: "+err.Error())
+	}
 	b.write("status.txt", func(to io.Writer) error {
-		shown, err := seen.overview(g, events[max(0, len(events)-20):])
+		shown, err := seen.overview(g, findings, events[max(0, len(events)-20):])
 		if err != nil {
 			return err
 		}
 		return shown.print(to)
 	})
 	b.write("doctor.txt", func(to io.Writer) error {
-		writeFindings(to, "", append(seen.findings(), g.certificateFindings(seen, time.Now())...))
+		writeFindings(to, "", append(findings, g.localFindings(seen.controlPlane, time.Now())...))
 		return nil
 	})
 	for i, url := range metrics {

@@ -60,7 +60,7 @@ func TestADumpHoldsEverythingButSecrets(t *testing.T) {
 	files := unpack(t, name)
 	for file, word := range map[string]string{"versions.yaml": "9.8.7", "objects/volume.yaml": "name: orders",
 		"objects/host.yaml": "passwordSet: true", "objects/session.yaml": "gw-1.2.00023d000001", "events.yaml": "kind: List",
-		"status.txt": "Gateways", "doctor.txt": "mend:", "metrics-1.txt": "sluice_up 1", "problems.txt": "metrics-2.txt: answers 404"} {
+		"status.txt": "Gateways", "doctor.txt": "remedy:", "metrics-1.txt": "sluice_up 1", "problems.txt": "metrics-2.txt: answers 404"} {
 		if !strings.Contains(files[file], word) {
 			t.Errorf("%s lacks %q:\n%s", file, word, files[file])
 		}

@@ -33,14 +33,14 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 
 func exitCode(err error) int {
 	var usage *usageError
-	var alarms *alarmError
+	var serious *seriousError
 	var replaced *replacedError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &alarms):
+	case errors.As(err, &serious):
 		return exitNotNow
 	case errors.As(err, &replaced):
 		return exitReplaced

@@ -15,8 +15,8 @@ import (
 const expiresSoon = 30 * 24 * time.Hour
 
 // certificateFindings checks the caller's own certificates and those of the control plane's connection.
-func (g *globals) certificateFindings(seen *clusterObjects, now time.Time) []finding {
-	var found []finding
+func (g *globals) certificateFindings(seen *controlPlane, now time.Time) []*pb.Finding {
+	var found []*pb.Finding
 	if g.insecure {
 		return nil
 	}
@@ -25,12 +25,12 @@ func (g *globals) certificateFindings(seen *clusterObjects, now time.Time) []fin
 			if seen.reports(certificate) {
 				continue // once is enough
 			}
-			found = append(found, expiryFindings("certificate "+file, certificate, now)...)
+			found = append(found, expiryFindings("file "+file, certificate, now)...)
 		}
 	}
 	for i, certificate := range seen.certificates {
 		if i == 0 && len(seen.control.GetCertificates()) == 0 { // the following ones belong to the authority, which is checked above
-			found = append(found, expiryFindings("control plane's certificate", certificate, now)...)
+			found = append(found, expiryFindings("the control plane", certificate, now)...)
 		}
 	}
 	return found
@@ -54,35 +54,25 @@ func readCertificates(file string) []*x509.Certificate {
 	}
 }
 
-func expiryFindings(name string, certificate *x509.Certificate, now time.Time) []finding {
-	return endFindings(name, certificate.NotAfter, now)
+// expiryFindings returns a finding if a certificate ends soon. name is as in a reference to a certificate.
+func expiryFindings(name string, certificate *x509.Certificate, now time.Time) []*pb.Finding {
+	end := certificate.NotAfter
+	left, day := end.Sub(now), end.UTC().Format(time.DateOnly)
+	object := &pb.ObjectReference{Kind: "Certificate", Name: name}
+	remedy := "issue another: `sluice-controlplane certs`, or where the system's certificates come from"
+	switch {
+	case left <= 0:
+		return []*pb.Finding{localFinding("CertificateExpired", pb.FindingSeverity_FINDING_SEVERITY_CRITICAL, object, "has expired on "+day, remedy, end)}
+	case left <= expiresSoon:
+		return []*pb.Finding{localFinding("CertificateEndsSoon", pb.FindingSeverity_FINDING_SEVERITY_WARNING, object,
+			fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), day), remedy, end.Add(-expiresSoon))}
+	}
+	return nil
 }
 
 // reports reports whether the control plane lists this certificate itself.
-func (w *clusterObjects) reports(certificate *x509.Certificate) bool {
+func (w *controlPlane) reports(certificate *x509.Certificate) bool {
 	return slices.ContainsFunc(w.control.GetCertificates(), func(known *pb.CertificateExpiry) bool {
 		return known.GetHolder() == certificate.Subject.CommonName && known.GetNotAfter().AsTime().Equal(certificate.NotAfter)
 	})
-}
-
-// certificateAlarms returns findings for the certificates that the control plane lists: its own and its callers'.
-func (w *clusterObjects) certificateAlarms() []finding {
-	var found []finding
-	for _, certificate := range w.control.GetCertificates() {
-		name := "certificate of " + certificate.GetRole() + " " + certificate.GetHolder()
-		found = append(found, endFindings(name, certificate.GetNotAfter().AsTime(), w.control.GetTime().AsTime())...)
-	}
-	return found
-}
-
-func endFindings(name string, end, now time.Time) []finding {
-	left := end.Sub(now)
-	if left > expiresSoon {
-		return nil
-	}
-	problem := fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), end.UTC().Format(time.DateOnly))
-	if left <= 0 {
-		problem = "has expired on " + end.UTC().Format(time.DateOnly)
-	}
-	return []finding{{name, problem, "issue another: `sluice-controlplane certs`, or where the system's certificates come from"}}
 }

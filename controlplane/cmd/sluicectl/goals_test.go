@@ -178,3 +178,11 @@ func appliedOn(paths int32, gateways ...uint32) *pb.Target {
 	}
 	return target
 }
+
+func targetOn(paths int32, gateways ...uint32) *pb.Target {
+	target := &pb.Target{Meta: &pb.ObjectMeta{Name: "shop"}, Spec: &pb.TargetSpec{Paths: paths}, Status: &pb.TargetStatus{}}
+	for _, number := range gateways {
+		target.Status.Paths = append(target.Status.Paths, &pb.TargetPath{TargetPortGroup: number})
+	}
+	return target
+}

@@ -31,6 +31,8 @@ type kind struct {
 	refers map[string]string
 	// filter adds flags to list, and returns a function that selects objects; nil if there are no filters except labels.
 	filter func(*cobra.Command) func(proto.Message) bool
+	// ready returns what the column READY shows of an object without a critical finding; nil: its condition Ready.
+	ready func(proto.Message) string
 	// unmade returns what a new object still lacks before it can be used, "": nothing; nil if it can be used at once.
 	unmade func(proto.Message) string
 	// replaced returns the later request of another user that prevents the use of a new object (goal).
@@ -108,7 +110,6 @@ var kinds = []*kind{
 		more: []func(*kind, *globals) *cobra.Command{rollBackSnapshot},
 		columns: []column{
 			of("VOLUME", func(s *pb.Snapshot) string { return s.GetSpec().GetVolume() }),
-			of("READY", func(s *pb.Snapshot) string { return strconv.FormatBool(s.GetStatus().GetReady()) }),
 			of("SIZE", func(s *pb.Snapshot) string { return size(s.GetStatus().GetSizeBytes()) }),
 		},
 	},
@@ -121,9 +122,6 @@ var kinds = []*kind{
 			of("PLACE", poolLocation),
 			of("USED", func(p *pb.StoragePool) string { return size(p.GetStatus().GetUsedBytes()) }),
 			of("CAPACITY", func(p *pb.StoragePool) string { return size(p.GetStatus().GetCapacityBytes()) }),
-			of("READY", func(p *pb.StoragePool) string {
-				return word(conditionOf(p.GetStatus().GetConditions(), "Ready").GetStatus(), "CONDITION_STATUS_")
-			}),
 			wide("ORPHANED-IMAGES", func(p *pb.StoragePool) string {
 				return strconv.Itoa(int(p.GetStatus().GetOrphanedImageCount()))
 			}),
@@ -151,10 +149,10 @@ var kinds = []*kind{
 	{
 		name: "gatewaypool", aliases: []string{"gatewaypools", "gwp"},
 		message: "GatewayPool", messages: "GatewayPools", field: "gateway_pool", fields: "gateway_pools",
-		create: createGatewayPool, refers: map[string]string{"fabric": "fabric"},
+		create: createGatewayPool, refers: map[string]string{"fabric": "fabric"}, ready: gatewayPoolReady,
 		columns: []column{
 			of("FABRICS", func(p *pb.GatewayPool) string { return strings.Join(p.GetSpec().GetFabrics(), ",") }),
-			of("READY", func(p *pb.GatewayPool) string {
+			of("GATEWAYS-READY", func(p *pb.GatewayPool) string {
 				return fmt.Sprintf("%d/%d", p.GetStatus().GetGatewaysReady(), p.GetStatus().GetGateways())
 			}),
 		},
@@ -221,6 +219,14 @@ func chapWord(spec *pb.HostSpec) string {
 		return "one-way"
 	}
 	return "none"
+}
+
+// gatewayPoolReady: a gateway pool without a ready gateway exports nothing.
+func gatewayPoolReady(object proto.Message) string {
+	if pool, _ := object.(*pb.GatewayPool); pool.GetStatus().GetGatewaysReady() == 0 {
+		return "False"
+	}
+	return "True"
 }
 
 func poolKind(p *pb.StoragePool) string {

@@ -13,6 +13,7 @@ import (
 	serving "sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/findings"
 	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
@@ -57,8 +58,10 @@ func (l *live) serve() (stop func()) {
 	t, kept := l.t, l.Store
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
+	registry := prometheus.NewRegistry()
+	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
 	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log,
-		Registry: prometheus.NewRegistry(), Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
+		Findings: serving.NewFindings(kept, seen, facts, registry), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

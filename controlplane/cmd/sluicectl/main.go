@@ -69,7 +69,7 @@ func newRoot(called string) *cobra.Command {
 		// No subcommand has its own, which would replace this one.
 		PersistentPreRunE: checked,
 		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
-			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: alarms), 6 not allowed, " +
+			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: findings), 6 not allowed, " +
 			"7 control plane not reachable, 8 time is up, 9 --wait: somebody asked for something else meanwhile.",
 	}
 	options.add(root)

@@ -59,7 +59,7 @@ func listCommand(k *kind, g *globals) *cobra.Command {
 					return err
 				}
 				objects = slices.DeleteFunc(objects, func(o proto.Message) bool { return !keep(o) })
-				return g.print(command.OutOrStdout(), k, objects, false)
+				return g.show(ctx, command, connection, k, objects, false)
 			})
 		},
 	}
@@ -83,10 +83,24 @@ func getCommand(k *kind, g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return g.print(command.OutOrStdout(), k, objects, len(names) == 1)
+				return g.show(ctx, command, connection, k, objects, len(names) == 1)
 			})
 		},
 	}
+}
+
+// show prints objects. A table says of each whether hosts can use it.
+func (g *globals) show(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, k *kind, objects []proto.Message,
+	single bool,
+) error {
+	var without unusable
+	if !g.structured() && !k.observed {
+		var err error
+		if without, err = unusableOf(ctx, connection, k); err != nil {
+			return err
+		}
+	}
+	return g.print(command.OutOrStdout(), k, objects, without, single)
 }
 
 func (k *kind) named(ctx context.Context, connection *grpc.ClientConn, names []string) ([]proto.Message, error) {
@@ -208,7 +222,7 @@ func (g *globals) waited(ctx context.Context, command *cobra.Command, connection
 // reportChange reports that a change was made: in a sentence, or by the object in JSON or YAML.
 func (g *globals) reportChange(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
 	if g.structured() {
-		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true)
+		return g.print(command.OutOrStdout(), k, []proto.Message{object}, nil, true)
 	}
 	k.printChange(command, object, what, dryRun)
 	return nil

@@ -229,24 +229,26 @@ func TestEventsAreFollowedOnAfterTheReplicaWasRestarted(t *testing.T) {
 	}
 }
 
-func TestStatusShowsAlarmsAndEndsWith5OnlyWhereAsked(t *testing.T) {
+func TestStatusShowsFindingsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 	l := start(t)
 	l.house()
 	if _, err := l.run("status", "--check"); err != nil {
-		t.Fatalf("without alarms: %v", err)
+		t.Fatalf("without findings: %v", err)
 	}
 	l.shop()
-	modify(l, "orders", func(v *model.Volume) { v.Status.Ownership = model.Ownership{State: model.Orphaned, Epoch: 1} })
+	modify(l, "orders", func(v *model.Volume) {
+		v.Status.Ownership, v.Status.CapacityBytes = model.Ownership{State: model.Orphaned, Epoch: 1}, v.Spec.SizeBytes
+	})
 	out := l.must("status")
-	if !holdsAll(out, []string{"version 9.8.7", "Gateways", "2: 2 New", "1: 1 Orphaned", "volume orders: has no owner", "mend:"}) {
+	if !holdsAll(out, []string{"version 9.8.7", "Gateways", "2: 2 New", "1: 1 Orphaned", "so volume orders: has no owner", "remedy:"}) {
 		t.Errorf("%s", out)
 	}
 	if _, err := l.run("status", "--check"); exitCode(err) != exitNotNow {
-		t.Errorf("--check with alarms: %v", err)
+		t.Errorf("--check with findings: %v", err)
 	}
 	var shown overview
 	if err := json.Unmarshal([]byte(l.must("status", "-o", "json")), &shown); err != nil || shown.Volumes["Orphaned"] != 1 ||
-		shown.Sessions != 2 || len(shown.Alarms) == 0 || shown.Alarms[0].Mend == "" || shown.ControlPlane["version"] != "9.8.7" {
+		shown.Sessions != 2 || len(shown.Findings) == 0 || shown.Findings[0]["remedy"] == "" || shown.ControlPlane["version"] != "9.8.7" {
 		t.Errorf("%v %+v", err, shown)
 	}
 }

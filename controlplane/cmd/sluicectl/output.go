@@ -20,11 +20,11 @@ const apiVersion = "sluice.dev/v1"
 // listVersion is the apiVersion of a List of resources, as in kubectl.
 const listVersion = "v1"
 
-// print shows objects in the format asked for. Several objects in JSON or YAML are a List.
-func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool) error {
+// print shows objects in the format asked for. `without` has those that no host can use. Several objects in JSON or YAML are a List.
+func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, without unusable, single bool) error {
 	switch g.output {
 	case "table", "wide":
-		return table(to, k, objects, g.output == "wide")
+		return table(to, k, objects, without, g.output == "wide")
 	case "json", "yaml":
 		return document(to, k, objects, single, g.output)
 	}
@@ -46,9 +46,12 @@ func (g *globals) noSuchOutput() error {
 	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
 }
 
-func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
+func table(to io.Writer, k *kind, objects []proto.Message, without unusable, wide bool) error {
 	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
 	_, _ = fmt.Fprint(out, "NAME")
+	if !k.observed {
+		_, _ = fmt.Fprint(out, "\tREADY")
+	}
 	for _, column := range k.columns {
 		if wide || !column.wide {
 			_, _ = fmt.Fprint(out, "\t", column.title)
@@ -58,6 +61,9 @@ func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
 	for _, object := range objects {
 		meta := metaOf(object)
 		_, _ = fmt.Fprint(out, meta.GetName())
+		if !k.observed {
+			_, _ = fmt.Fprint(out, "\t", without.ready(k, object))
+		}
 		for _, column := range k.columns {
 			if wide || !column.wide {
 				_, _ = fmt.Fprint(out, "\t", orDash(column.value(object)))

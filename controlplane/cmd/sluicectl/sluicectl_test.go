@@ -63,7 +63,7 @@ func TestPrintedObjectsCanBeApplied(t *testing.T) {
 	for _, format := range []string{"yaml", "json"} {
 		var printed strings.Builder
 		g := &globals{output: format}
-		if err := g.print(&printed, kinds[0], nil, false); err != nil {
+		if err := g.print(&printed, kinds[0], nil, nil, false); err != nil {
 			t.Fatal(err)
 		}
 		printed.Reset()
@@ -171,25 +171,6 @@ func TestHostConfigPrintsWhatEachSystemNeeds(t *testing.T) {
 		root.SetArgs([]string{"host-config", system, "--portal", "192.0.2.7:3260"})
 		if err := root.Execute(); err != nil || !strings.Contains(out.String(), word) || !strings.Contains(out.String(), "192.0.2.7") {
 			t.Errorf("%s: %v\n%s", system, err, out.String())
-		}
-	}
-}
-
-func TestAFindingComesWithItsMend(t *testing.T) {
-	w := &clusterObjects{
-		gateways: []*pb.Gateway{{Meta: &pb.ObjectMeta{Name: "gw-1"}, Spec: &pb.GatewaySpec{Node: "n", GatewayPool: "p"},
-			Status: &pb.GatewayStatus{Health: pb.GatewayHealth_GATEWAY_HEALTH_DEAD}}},
-		volumes: []*pb.Volume{{Meta: &pb.ObjectMeta{Name: "v"},
-			Status: &pb.VolumeStatus{Ownership: pb.OwnershipState_OWNERSHIP_STATE_ORPHANED}}},
-		hosts: []*pb.Host{{Meta: &pb.ObjectMeta{Name: "h"}}},
-	}
-	got := map[string]bool{}
-	for _, f := range w.findings() {
-		got[f.Object] = f.Problem != "" && f.Mend != ""
-	}
-	for _, object := range []string{"gateway gw-1", "gatewaypool p", "volume v", "host h"} {
-		if !got[object] {
-			t.Errorf("no finding with a mend for %s", object)
 		}
 	}
 }

@@ -15,10 +15,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// alarmError makes `status --check` exit with code 5 if there are alarms.
-type alarmError struct{ count int }
+// seriousError makes `status --check` exit with code 5 if there are findings that are critical or warnings.
+type seriousError struct{ count int }
 
-func (e *alarmError) Error() string { return fmt.Sprintf("%d alarms", e.count) }
+func (e *seriousError) Error() string { return fmt.Sprintf("%d findings", e.count) }
 
 // overview is the content of `status`.
 type overview struct {
@@ -31,8 +31,9 @@ type overview struct {
 	Hosts        int              `json:"hosts"`
 	Sessions     int              `json:"sessions"`
 	Pools        int              `json:"pools"`
-	Alarms       []finding        `json:"alarms"`
+	Findings     []map[string]any `json:"findings"`
 	Events       []map[string]any `json:"events"`
+	findings     []*pb.Finding
 	events       []*pb.Event
 }
 
@@ -51,23 +52,32 @@ func statusCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				shown, err := seen.overview(g, events)
+				findings, err := seriousFindings(ctx, connection)
+				if err != nil {
+					return err
+				}
+				shown, err := seen.overview(g, findings, events)
 				if err != nil {
 					return err
 				}
 				if err := g.printOverview(command.OutOrStdout(), shown); err != nil {
 					return err
 				}
-				if check && len(shown.Alarms) > 0 {
-					return &alarmError{len(shown.Alarms)}
+				if check && len(findings) > 0 {
+					return &seriousError{len(findings)}
 				}
 				return nil
 			})
 		},
 	}
-	command.Flags().BoolVar(&check, "check", false, "end with exit code 5 when there are alarms")
+	command.Flags().BoolVar(&check, "check", false, "end with exit code 5 if a finding is critical or a warning")
 	command.Flags().IntVarP(&query.last, "last", "n", 5, "how many of the newest events; 0: none")
 	return command
+}
+
+// seriousFindings returns the findings that are critical or warnings. `doctor` shows advice, too.
+func seriousFindings(ctx context.Context, connection *grpc.ClientConn) ([]*pb.Finding, error) {
+	return findingsOf(ctx, connection, &pb.ListFindingsRequest{MinSeverity: pb.FindingSeverity_FINDING_SEVERITY_WARNING})
 }
 
 // newest reads no events if none are wanted.
@@ -79,10 +89,10 @@ func (q *eventQuery) newest(ctx context.Context, connection *grpc.ClientConn) ([
 	return events, err
 }
 
-func (w *clusterObjects) overview(g *globals, events []*pb.Event) (*overview, error) {
+func (w *clusterObjects) overview(g *globals, findings []*pb.Finding, events []*pb.Event) (*overview, error) {
 	o := &overview{Server: g.server, Client: version, ControlPlane: map[string]any{}, Gateways: map[string]int{},
 		Volumes: map[string]int{}, Targets: map[string]int{}, Hosts: len(w.hosts), Sessions: len(w.sessions),
-		Pools: len(w.pools), Alarms: append([]finding{}, w.alarms()...), Events: []map[string]any{}, events: events}
+		Pools: len(w.pools), Findings: []map[string]any{}, Events: []map[string]any{}, findings: findings, events: events}
 	if w.control != nil {
 		if err := asMap(w.control, o.ControlPlane); err != nil {
 			return nil, err
@@ -95,7 +105,14 @@ func (w *clusterObjects) overview(g *globals, events []*pb.Event) (*overview, er
 		o.Volumes[ownershipWord(volume.GetStatus())]++
 	}
 	for _, target := range w.targets {
-		o.Targets[string(w.redundancyOf(target))]++
+		o.Targets[string(redundancyOf(target))]++
+	}
+	for _, found := range findings {
+		shown := map[string]any{}
+		if err := asMap(found, shown); err != nil {
+			return nil, err
+		}
+		o.Findings = append(o.Findings, shown)
 	}
 	for _, event := range events {
 		shown, err := plainEvent(event)
@@ -128,8 +145,8 @@ func (o *overview) print(to io.Writer) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(to, "\nAlarms: %s\n", none(len(o.Alarms)))
-	writeFindings(to, "  ", o.Alarms)
+	_, _ = fmt.Fprintf(to, "\nFindings: %s\n", none(len(o.findings)))
+	writeFindings(to, "  ", o.findings)
 	if len(o.events) == 0 {
 		return nil
 	}
@@ -170,4 +187,23 @@ func tally(states map[string]int) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d: %s", all, strings.Join(parts, ", "))
+}
+
+// redundancy of a target's paths.
+type redundancy string
+
+const (
+	redundant    redundancy = "redundant"
+	notRedundant redundancy = "not redundant"
+	notExported  redundancy = "not exported"
+)
+
+func redundancyOf(target *pb.Target) redundancy {
+	switch {
+	case len(target.GetStatus().GetPaths()) == 0:
+		return notExported
+	case conditionOf(target.GetStatus().GetConditions(), "PathsRedundant").GetStatus() == pb.ConditionStatus_CONDITION_STATUS_TRUE:
+		return redundant
+	}
+	return notRedundant
 }

@@ -15,14 +15,18 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// clusterObjects has all objects of the control plane and what was observed about it.
-type clusterObjects struct {
+// controlPlane is what a caller observes about the control plane.
+type controlPlane struct {
 	control *pb.GetControlPlaneResponse
 	// ahead is the time by which the control plane's clock is ahead of the local one, corrected by the duration of the call.
 	ahead time.Duration
 	// certificates are the control plane's, from the TLS handshake.
 	certificates []*x509.Certificate
+}
 
+// clusterObjects has all objects of the control plane and what was observed about it.
+type clusterObjects struct {
+	*controlPlane
 	gateways     []*pb.Gateway
 	gatewayPools []*pb.GatewayPool
 	targets      []*pb.Target
@@ -36,10 +40,11 @@ type clusterObjects struct {
 }
 
 func survey(ctx context.Context, connection *grpc.ClientConn) (*clusterObjects, error) {
-	w := &clusterObjects{objects: map[*kind][]proto.Message{}}
-	if err := w.meet(ctx, connection); err != nil {
+	met, err := meet(ctx, connection)
+	if err != nil {
 		return nil, err
 	}
+	w := &clusterObjects{controlPlane: met, objects: map[*kind][]proto.Message{}}
 	var all []proto.Message
 	for _, k := range kinds {
 		objects, err := k.list(ctx, connection, nil)
@@ -67,25 +72,26 @@ func ofType[M proto.Message](all []proto.Message) []M {
 }
 
 // meet reads the identity of the control plane. An older control plane without this call is accepted.
-func (w *clusterObjects) meet(ctx context.Context, connection *grpc.ClientConn) error {
+func meet(ctx context.Context, connection *grpc.ClientConn) (*controlPlane, error) {
+	met := &controlPlane{}
 	var who peer.Peer
 	begun := time.Now()
 	control, err := pb.NewMaintenanceServiceClient(connection).GetControlPlane(ctx, &pb.GetControlPlaneRequest{},
 		grpc.Peer(&who))
 	if err != nil && status.Code(err) != codes.Unimplemented {
-		return err
+		return nil, err
 	}
 	ended := time.Now()
 	if at := control.GetTime(); at != nil {
 		if there := at.AsTime(); there.After(ended) {
-			w.ahead = there.Sub(ended)
+			met.ahead = there.Sub(ended)
 		} else if there.Before(begun) {
-			w.ahead = there.Sub(begun)
+			met.ahead = there.Sub(begun)
 		}
 	}
-	w.control = control
+	met.control = control
 	if info, ok := who.AuthInfo.(credentials.TLSInfo); ok {
-		w.certificates = info.State.PeerCertificates
+		met.certificates = info.State.PeerCertificates
 	}
-	return nil
+	return met, nil
 }

@@ -133,5 +133,6 @@ var healths = map[model.GatewayHealth]pb.GatewayHealth{
 	model.GatewayDisconnected: pb.GatewayHealth_GATEWAY_HEALTH_DISCONNECTED,
 	model.GatewayDead:         pb.GatewayHealth_GATEWAY_HEALTH_DEAD,
 	model.GatewayDraining:     pb.GatewayHealth_GATEWAY_HEALTH_DRAINING,
+	model.GatewayNotServing:   pb.GatewayHealth_GATEWAY_HEALTH_NOT_SERVING,
 	model.GatewayDrained:      pb.GatewayHealth_GATEWAY_HEALTH_DRAINED,
 }

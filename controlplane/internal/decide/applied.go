@@ -11,7 +11,7 @@ import (
 
 // Reasons of conditions on how gateways applied their desired state.
 const (
-	reasonNotApplied = "NotApplied"
+	reasonNotApplied = model.ReasonNotApplied
 	reasonApplied    = "Applied"
 )
 

@@ -64,7 +64,9 @@ func (o *owning) anyCandidate() bool {
 }
 
 // leaves reports whether a gateway must not receive new volumes or paths.
-func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain || g.Meta.Deleting() }
+func leaves(g *model.Gateway) bool {
+	return g.Spec.Cordoned || g.Status.Drain || g.Meta.Deleting() || g.Status.Health == model.GatewayNotServing
+}
 
 // mayOwn reports whether a gateway reaches the volume's data and exports its target. A volume that no target exports may be taken
 // by any gateway that reaches it, to be closed.

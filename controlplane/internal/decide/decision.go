@@ -14,8 +14,8 @@ type Decision struct {
 	Actions []Action
 	// Wait is the time until the next decision, even if nothing changes; 0: no limit.
 	Wait time.Duration
-	// Alarm is an Alarm… reason; empty: none.
-	Alarm string
+	// NoOwner: hosts are to use the volume, and no gateway can own it now.
+	NoOwner bool
 	// RateLimited: a gateway would be declared dead, but too many were just declared dead (R1).
 	RateLimited bool
 	// held: a volume waits until others have new owners. Everything else that concerns it waits too, because processor time is
@@ -29,21 +29,6 @@ type Event struct {
 	Reason  string
 	Message string
 }
-
-// Reasons of alarms.
-const (
-	AlarmNoOwner           = "VolumeWithoutOwner"
-	AlarmUnusable          = "VolumeDataUnusable"
-	AlarmPathsNotRedundant = "PathsNotRedundant"
-	AlarmGatewayDead       = "GatewayDead"
-	// AlarmGatewayRefused: the process that names the gateway was refused, and no other process is the gateway.
-	AlarmGatewayRefused = "GatewayRefused"
-	// AlarmPoolNotIdentified: a gateway found storage without the pool's marker in the place of the pool.
-	AlarmPoolNotIdentified = "PoolNotIdentified"
-)
-
-// Alarms are the reasons of alarms.
-var Alarms = []string{AlarmNoOwner, AlarmUnusable, AlarmPathsNotRedundant, AlarmGatewayDead, AlarmGatewayRefused, AlarmPoolNotIdentified}
 
 func (d *Decision) add(actions ...Action) {
 	d.Actions = append(d.Actions, actions...)

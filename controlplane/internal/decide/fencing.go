@@ -82,7 +82,7 @@ func (o *owning) guardOnClients(change *ChangeOwner) {
 
 // stepFencing gives the volume to the next owner once its former owner can no longer reach it.
 func (o *owning) stepFencing() Action {
-	o.decision.Alarm = AlarmNoOwner
+	o.decision.NoOwner = true
 	fence := o.ownership.Fence
 	record := o.clients[o.pool.Meta.UID][fence]
 	r, known := o.report(o.volume.Meta.UID, fence)

@@ -43,7 +43,7 @@ func job(v *decide.LeaderView, now time.Time) *model.Job {
 // R2: the volume gets no owner before every client that its owner has recorded is blocklisted, and then gets one at once.
 func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *testing.T) {
 	v := fencing(2)
-	if ownership, decision := next(t, v, start); ownership != shut || decision.Alarm != decide.AlarmNoOwner {
+	if ownership, decision := next(t, v, start); ownership != shut || !decision.NoOwner {
 		t.Fatalf("before the fence: %+v", ownership)
 	}
 	recorded(v, ref(1), 2, fenced, model.RadosClient{Client: "another"})
@@ -127,7 +127,7 @@ func TestNoTakeoverFromAGatewayWithUnknownClients(t *testing.T) {
 	v := fencing(2)
 	v.ResetRadosClients()
 	recorded(v, ref(2), 1, model.RadosClient{Client: "c2"})
-	if ownership, decision := next(t, v, start.Add(time.Hour)); ownership != shut || decision.Alarm != decide.AlarmNoOwner {
+	if ownership, decision := next(t, v, start.Add(time.Hour)); ownership != shut || !decision.NoOwner {
 		t.Errorf("%+v", ownership)
 	}
 	if given := job(v, start); given != nil {

@@ -20,12 +20,12 @@ type death struct {
 const (
 	reasonConnected        = "Connected"
 	reasonNever            = "NeverConnected"
-	reasonNoStream         = "NoStream"
+	reasonNoStream         = model.ReasonNoStream
 	reasonPeersUnreachable = "PeersUnreachable"
 	reasonDraining         = "Draining"
 	reasonDrained          = "Drained"
-	reasonDrainBlocked     = "DrainBlocked"
-	reasonRateLimited      = "FencingRateLimited"
+	reasonDrainBlocked     = model.ReasonDrainBlocked
+	reasonRateLimited      = model.ReasonFencingRateLimited
 )
 
 // verdict is a gateway's health, the reason, and the time until the next decision.
@@ -51,12 +51,6 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 		decision.add(&ForgetGateway{Subject: about(g), Number: g.Status.Number}, &Remove{about(g)})
 		return decision
 	}
-	switch {
-	case found.health == model.GatewayDead:
-		decision.Alarm = AlarmGatewayDead
-	case v.link(g.Status.Number).connection == nil && slices.ContainsFunc(g.Status.Conditions, isRefused):
-		decision.Alarm = AlarmGatewayRefused
-	}
 	if change, needed := v.gatewayStatus(g, found, now); needed {
 		decision.add(change)
 	}
@@ -66,10 +60,6 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 	return decision
 }
 
-func isRefused(c model.Condition) bool {
-	return c.Type == model.ConditionRefused && c.Status == model.ConditionTrue
-}
-
 // healthOf returns the health of a gateway.
 func (v *LeaderView) healthOf(g *model.Gateway, now time.Time) verdict {
 	l := v.link(g.Status.Number)
@@ -77,9 +67,10 @@ func (v *LeaderView) healthOf(g *model.Gateway, now time.Time) verdict {
 	if l.connection == nil {
 		return v.healthWithoutStream(g, l, now)
 	}
+	if !leaving {
+		return v.reachability(g, now)
+	}
 	switch {
-	case !leaving:
-		return verdict{model.GatewayReady, reasonConnected, "it has a stream to the control plane", 0}
 	case v.free(g):
 		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
 	}
@@ -121,6 +112,7 @@ func (v *LeaderView) drainBlocked(g *model.Gateway) string {
 }
 
 func (v *LeaderView) healthWithoutStream(g *model.Gateway, l link, now time.Time) verdict {
+	delete(v.unreachedSince, g.Status.Number)
 	switch {
 	case g.Status.Incarnation == "":
 		return verdict{model.GatewayNew, reasonNever, "no gateway of this name has connected yet", 0}

@@ -11,8 +11,8 @@ import (
 
 // Reasons of jobs.
 const (
-	reasonJobFailed      = "JobFailed"
-	reasonJobUnsupported = "Unsupported"
+	reasonJobFailed      = model.ReasonJobFailed
+	reasonJobUnsupported = model.ReasonJobUnsupported
 	reasonJobRuns        = "JobRunning"
 )
 

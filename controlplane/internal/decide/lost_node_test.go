@@ -133,7 +133,7 @@ func TestAnExportedVolumeOfALostNodeKeepsItsOwner(t *testing.T) {
 	dead := *v.Gateways["gw-1"]
 	dead.Meta.Version, dead.Status.Health = 9, model.GatewayDead
 	v.Put(&dead)
-	if ownership, decision := next(t, v, start); ownership.State != model.Owned || decision.Alarm != decide.AlarmNoOwner {
-		t.Errorf("%+v, alarm %q", ownership, decision.Alarm)
+	if ownership, decision := next(t, v, start); ownership.State != model.Owned || !decision.NoOwner {
+		t.Errorf("%+v, no owner: %v", ownership, decision.NoOwner)
 	}
 }

@@ -9,9 +9,9 @@ import (
 // Reasons of volumes whose owner reports a problem of the medium.
 const (
 	// reasonMediumFailed: commands of hosts end with NOT READY.
-	reasonMediumFailed = "MediumFailed"
+	reasonMediumFailed = model.ReasonMediumFailed
 	// reasonMediumMisplaced: hosts use the medium, but the next opening will fail.
-	reasonMediumMisplaced = "MediumMisplaced"
+	reasonMediumMisplaced = model.ReasonMediumMisplaced
 )
 
 // medium returns the problem that the present owner reports of a served volume's medium; an empty reason: none.

@@ -35,21 +35,3 @@ func TestAVolumeTellsLateThatItsOwnerHasNoStream(t *testing.T) {
 		t.Errorf("once it has been gone for long: %v", condition)
 	}
 }
-
-func TestARefusedProcessRaisesAnAlarmUntilAProcessIsAdmitted(t *testing.T) {
-	v := known(2)
-	refused := *v.Gateways["gw-1"]
-	refused.Meta.Version++
-	refused.Status.Conditions = []model.Condition{{Type: model.ConditionRefused, Status: model.ConditionTrue, Reason: "WrongNode"}}
-	v.Put(&refused)
-	if alarm := v.DecideGateway("gw-1", start).Alarm; alarm != "" {
-		t.Errorf("another process is the gateway, and the alarm is %q", alarm)
-	}
-	ends(v, 1, start)
-	if alarm := v.DecideGateway("gw-1", start).Alarm; alarm != decide.AlarmGatewayRefused {
-		t.Errorf("no process is the gateway, and the alarm is %q", alarm)
-	}
-	if alarm := v.DecideGateway("gw-2", start).Alarm; alarm != "" {
-		t.Errorf("gw-2 was not refused, and its alarm is %q", alarm)
-	}
-}

@@ -15,7 +15,7 @@ const (
 	reasonLocked       = "Locked"
 	ReasonServing      = "Serving"
 	reasonReleased     = "Released"
-	reasonFailed       = "OpenFailed"
+	reasonFailed       = model.ReasonOpenFailed
 	reasonOwnerFenced  = "OwnerFenced"
 	ReasonOwnerDead    = model.ReasonOwnerDead
 	reasonOwnerSlow    = "OwnerSlow"
@@ -26,7 +26,7 @@ const (
 	reasonDrain        = "Drain"
 	reasonRebalance    = "Rebalance"
 	reasonFencedOut    = "Fenced"
-	reasonNoCandidate  = "NoGateway"
+	reasonNoCandidate  = model.ReasonNoGateway
 	reasonPoolUnknown  = "StoragePoolMissing"
 	reasonSourceLarger = "SourceLarger"
 	reasonRestored     = "StoreRestored"
@@ -74,9 +74,9 @@ func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decisi
 		return
 	}
 	step := o.adoptLaterState()
-	if step == nil && decision.Alarm == "" {
+	if step == nil && !decision.NoOwner {
 		step = o.step()
-		if request := volume.Status.MoveRequest; step == nil && decision.Alarm != "" && request != nil {
+		if request := volume.Status.MoveRequest; step == nil && decision.NoOwner && request != nil {
 			step = o.refuse(*request, "no gateway can own the volume now. See what is wrong: sluicectl doctor")
 		}
 	}
@@ -107,7 +107,7 @@ func (o *owning) adoptLaterState() Action {
 	}
 	serving := newest.State == model.VolumeServing
 	if newest.Epoch > o.ownership.Epoch && !serving && !o.local() {
-		o.decision.Alarm = AlarmNoOwner
+		o.decision.NoOwner = true
 		return nil // the owner of that epoch is unknown and could not be fenced (R2: no takeover)
 	}
 	by, epoch := newest.Gateway, newest.Epoch
@@ -178,11 +178,11 @@ func (o *owning) stepUnowned() Action {
 	return nil
 }
 
-// assignOwner assigns the best possible owner. If there is none, it raises an alarm.
+// assignOwner assigns the best possible owner. If there is none, it records that.
 func (o *owning) assignOwner(reason string) Action {
 	next, ok := o.candidate()
 	if !ok {
-		o.decision.Alarm = AlarmNoOwner
+		o.decision.NoOwner = true
 		return nil
 	}
 	if o.ownership.State == model.Orphaned && !o.mayTakeOver() {
@@ -280,14 +280,14 @@ func (o *owning) stepOpening() Action {
 		return o.failed(o.ownership.Owner, o.change(reasonOwnerSlow,
 			func(from model.Ownership) (model.Ownership, error) { return from.Acquire(next) }, nil))
 	}
-	o.decision.Alarm = AlarmNoOwner
+	o.decision.NoOwner = true
 	return nil
 }
 
 // replaceOpening replaces an owner that may yet open the volume. Such an owner must be fenced, which also ends its other volumes.
 // It is therefore the last resort.
 func (o *owning) replaceOpening(others bool) Action {
-	o.decision.Alarm = AlarmNoOwner
+	o.decision.NoOwner = true
 	if left := FenceOpening - o.now.Sub(o.since); left > 0 || !others {
 		o.decision.wait(left)
 		return nil
@@ -313,7 +313,7 @@ func (o *owning) replaceOwner() Action {
 	case ok:
 		return o.change(ReasonOwnerDead, func(from model.Ownership) (model.Ownership, error) { return from.Acquire(next) }, event)
 	case o.wantsOwner():
-		o.decision.Alarm = AlarmNoOwner
+		o.decision.NoOwner = true
 	case !o.anyCandidate(): // its node may be lost permanently, which must not prevent the volume's deletion
 		return o.change(ReasonOwnerDead, model.Ownership.LoseOwner, event)
 	}

@@ -130,9 +130,6 @@ func (v *LeaderView) DecideTarget(name string, now time.Time) Decision {
 			decision.add(c)
 		}
 	}
-	if !planned.Redundant {
-		decision.Alarm = AlarmPathsNotRedundant
-	}
 	return decision
 }
 
@@ -205,6 +202,9 @@ func (v *LeaderView) pathSet(t *model.Target, wanted []uint32, leaving map[uint3
 func (v *LeaderView) targetConditions(t *model.Target, planned placement.TargetPaths) []model.Condition {
 	serving := 0
 	for _, number := range t.Status.PathSet {
+		if g := v.GatewayByNumber(number); g == nil || g.Status.Health == model.GatewayNotServing {
+			continue
+		}
 		if _, present := v.connected(number); present {
 			serving++
 		}
@@ -222,12 +222,12 @@ func (v *LeaderView) targetConditions(t *model.Target, planned placement.TargetP
 		redundant.Reason = "SinglePointOfFailure"
 		redundant.Message = cmp.Or(strings.Join(single, ", "), "no gateway") + ": one failure takes all paths of a host"
 	}
-	message := fmt.Sprintf("%d of %d gateways have a stream", serving, wanted)
+	message := fmt.Sprintf("%d of %d gateways serve it", serving, wanted)
 	return []model.Condition{
 		condition(model.ConditionReady, serving > 0, choose(serving > 0, "Exported", "NoPath"), message),
 		condition(model.ConditionProgressing, moving, choose(moving, "PathSetChanging", "Settled"), ""),
 		degradedBy(v.refusals(t), condition(model.ConditionDegraded, serving < wanted,
-			choose(serving < wanted, "FewerPaths", "AllPaths"), choose(serving < wanted, fewer, ""))),
+			choose(serving < wanted, model.ReasonFewerPaths, "AllPaths"), choose(serving < wanted, fewer, ""))),
 		redundant,
 	}
 }

@@ -23,9 +23,6 @@ func (v *LeaderView) DecidePool(name string, now time.Time) Decision {
 		v.decideFences(pool, now, &decision)
 	}
 	found, failing := v.poolReports(pool)
-	if slices.ContainsFunc(failing, func(r model.PoolReport) bool { return r.Unidentified }) {
-		decision.Alarm = AlarmPoolNotIdentified
-	}
 	if found != nil {
 		if a, needed := poolUse(pool, *found); needed {
 			decision.add(a)
@@ -91,7 +88,7 @@ func poolUse(pool *model.StoragePool, found model.PoolReport) (Action, bool) {
 }
 
 // reasonTakenOut is a reason of the Degraded condition of pools and volumes.
-const reasonTakenOut = "DeviceTakenOut"
+const reasonTakenOut = model.ReasonTakenOut
 
 // takenOut returns that a volume's device was removed from its pool, with the remedy; empty: it was not. The owner continues to
 // serve the volume, but no gateway can open it again.
@@ -142,6 +139,8 @@ func (v *LeaderView) poolConditions(pool *model.StoragePool, found *model.PoolRe
 	}
 	reason := "Healthy"
 	switch {
+	case slices.ContainsFunc(failing, func(r model.PoolReport) bool { return r.Unidentified }):
+		reason = reasonUnidentified
 	case len(failing) > 0:
 		reason = "Problem"
 	case len(taken) > 0:
@@ -149,9 +148,9 @@ func (v *LeaderView) poolConditions(pool *model.StoragePool, found *model.PoolRe
 	case len(pool.Status.MissingImages) > 0:
 		reason = reasonImageMissing
 	case full:
-		reason = "NearlyFull"
+		reason = model.ReasonNearlyFull
 	case len(wrong) > 0:
-		reason = "DevicesUnusable"
+		reason = model.ReasonDevicesUnusable
 	}
 	return []model.Condition{
 		condition(model.ConditionReady, well, choose(well, "Reachable", choose(found.Unidentified, reasonUnidentified, "Problem")), cmp.Or(found.Problem, "gateways reach it")),

@@ -10,11 +10,11 @@ import (
 // Reasons of a volume's Progressing condition that the last request leaves, until the next request.
 const (
 	// The move was not begun.
-	reasonMoveRefused = "MoveRefused"
+	reasonMoveRefused = model.ReasonMoveRefused
 	// The move was begun, but another gateway became the owner.
-	reasonMoveFailed = "MoveFailed"
+	reasonMoveFailed = model.ReasonMoveFailed
 	// The rollback failed: the volume has its previous content.
-	reasonRollBackFailed = "RollBackFailed"
+	reasonRollBackFailed = model.ReasonRollBackFailed
 )
 
 const askAgainHint = "; then ask again: sluicectl volume move"
@@ -49,6 +49,9 @@ func (o *owning) destination(number uint32) (next model.GatewayRef, refusal stri
 		return next, fmt.Sprintf("gateway %s is not there any more: name another one", o.gatewayName(number))
 	}
 	name := g.Meta.Name
+	if g.Status.Health == model.GatewayNotServing {
+		return next, fmt.Sprintf("hosts or other gateways do not reach gateway %s. See why: sluicectl gateway describe %s%s", name, name, askAgainHint)
+	}
 	if leaves(g) {
 		return next, fmt.Sprintf("gateway %s is cordoned or drained: sluicectl gateway undrain %s%s", name, name, askAgainHint)
 	}

@@ -237,76 +237,75 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		now       time.Time
 		state     model.OwnershipState
 		epoch     uint64
-		alarm     string
+		noOwner   bool
 	}{
-		"unowned, local: the lock first": {model.Ownership{State: model.Unowned}, false, nil, start, model.Acquiring, 0, ""},
-		"unowned, rbd: an owner":         {model.Ownership{State: model.Unowned}, true, nil, start, model.Opening, 1, ""},
+		"unowned, local: the lock first": {model.Ownership{State: model.Unowned}, false, nil, start, model.Acquiring, 0, false},
+		"unowned, rbd: an owner":         {model.Ownership{State: model.Unowned}, true, nil, start, model.Opening, 1, false},
 		"unowned, nobody reaches it": {model.Ownership{State: model.Unowned}, false, func(v *decide.LeaderView) {
 			ends(v, 1, start)
-		}, start, model.Unowned, 0, decide.AlarmNoOwner},
+		}, start, model.Unowned, 0, true},
 		"locked": {acquiring, false, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeLocked, 3, 7) }, start,
-			model.Opening, 4, ""},
+			model.Opening, 4, false},
 		"locked by an older order": {acquiring, false, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeLocked, 3, 6)
-		}, start, model.Acquiring, 3, ""},
+		}, start, model.Acquiring, 3, false},
 		"the candidate cannot lock": {acquiring, false, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeFailed, 3, 7)
-		}, start, model.Orphaned, 3, ""},
+		}, start, model.Orphaned, 3, false},
 		"the candidate is gone": {acquiring, false, func(v *decide.LeaderView) { ends(v, 1, start) }, start,
-			model.Orphaned, 3, ""},
+			model.Orphaned, 3, false},
 		"serving": {opening, false, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeServing, 3, 7) }, start,
-			model.Owned, 3, ""},
+			model.Owned, 3, false},
 		"serving in an earlier epoch": {opening, false, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeServing, 2, 5)
-		}, start, model.Opening, 3, ""},
+		}, start, model.Opening, 3, false},
 		"cannot open": {opening, true, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeFailed, 3, 7) }, start,
-			model.Orphaned, 3, ""},
-		"opens for ever, rbd: nobody is passed over without a fence": {opening, true, nil, late, model.Opening, 3,
-			decide.AlarmNoOwner},
-		"owned": {owned, false, nil, late, model.Owned, 3, ""},
+			model.Orphaned, 3, false},
+		"opens for ever, rbd: nobody is passed over without a fence": {opening, true, nil, late, model.Opening, 3, true},
+		"owned": {owned, false, nil, late, model.Owned, 3, false},
 		"the owner has no stream: it serves on (R3)": {owned, false, func(v *decide.LeaderView) { ends(v, 1, start) }, late,
-			model.Owned, 3, ""},
+			model.Owned, 3, false},
 		"the owner began anew, local: the lock first": {owned, false, func(v *decide.LeaderView) { connected(v, 1, "j") },
-			start, model.Acquiring, 3, ""},
+			start, model.Acquiring, 3, false},
 		"the owner began anew, rbd: it is fenced": {owned, true, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
-			model.Fencing, 4, ""},
+			model.Fencing, 4, false},
 		"the owner lost it": {owned, true, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeFenced, 3, 7) },
-			start, model.Orphaned, 3, ""},
+			start, model.Orphaned, 3, false},
 		"released in an earlier epoch": {owned, false, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeReleased, 2, 5)
-		}, start, model.Owned, 3, ""},
+		}, start, model.Owned, 3, false},
 		"released": {moving, true, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeReleased, 3, 7) }, start,
-			model.Opening, 4, ""},
+			model.Opening, 4, false},
 		"released, but the next owner is gone": {moving, true, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeReleased, 3, 7)
 			ends(v, 2, start)
-		}, start, model.Owned, 3, ""},
-		"moves":                   {moving, true, nil, start.Add(decide.MoveTimeout - 1), model.Moving, 3, ""},
-		"moves for too long (R7)": {moving, false, nil, start.Add(decide.MoveTimeout), model.Owned, 3, ""},
+		}, start, model.Owned, 3, false},
+		"moves":                   {moving, true, nil, start.Add(decide.MoveTimeout - 1), model.Moving, 3, false},
+		"moves for too long (R7)": {moving, false, nil, start.Add(decide.MoveTimeout), model.Owned, 3, false},
 		"moving, and the owner began anew, local": {moving, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
-			model.Owned, 3, ""},
+			model.Owned, 3, false},
 		"an epoch that the store has lost, served": {owned, true, func(v *decide.LeaderView) {
 			observed(v, ref(2), model.VolumeServing, 9, 20)
-		}, start, model.Owned, 9, ""},
+		}, start, model.Owned, 9, false},
 		"an epoch that the store has lost, local": {owned, false, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeFenced, 9, 20)
-		}, start, model.Orphaned, 9, ""},
+		}, start, model.Orphaned, 9, false},
 		"an epoch that the store has lost, rbd, and no owner is known": {owned, true, func(v *decide.LeaderView) {
 			observed(v, ref(2), model.VolumeFenced, 9, 20)
-		}, start, model.Owned, 3, decide.AlarmNoOwner},
+		}, start, model.Owned, 3, true},
 		"restored, and the owner serves": {lost, true, func(v *decide.LeaderView) {
 			observed(v, ref(1), model.VolumeServing, 3, 7)
-		}, late, model.Owned, 3, ""},
+		}, late, model.Owned, 3, false},
 		"restored, and the owner may yet say that it serves": {lost, true, nil, start.Add(decide.OpenTimeout - 1),
-			model.Owned, 3, ""},
-		"restored, and the owner says nothing": {lost, true, nil, late, model.Opening, 1001, ""},
+			model.Owned, 3, false},
+		"restored, and the owner says nothing": {lost, true, nil, late, model.Opening, 1001, false},
 		"restored, and the owner has no stream": {lost, true, func(v *decide.LeaderView) { ends(v, 1, start) }, late,
-			model.Owned, 3, ""},
+			model.Owned, 3, false},
 		"restored, and the owner of before says nothing while it lets go": {lostMoving, true, func(v *decide.LeaderView) {
 			v.Delete(v.Targets["t"], term)
-		}, late, model.Opening, 1001, ""},
+		}, late, model.Opening, 1001, false},
 		"restored, local, and the owner began anew": {lost, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
-			model.Acquiring, 1001, ""},
+			model.Acquiring, 1001, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := known(2)
@@ -315,9 +314,9 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 				c.happens(v)
 			}
 			got, decision := next(t, v, c.now)
-			if got.State != c.state || got.Epoch != c.epoch || decision.Alarm != c.alarm {
-				t.Errorf("%s in epoch %d, alarm %q; wanted %s in %d, %q", got.State, got.Epoch, decision.Alarm, c.state, c.epoch,
-					c.alarm)
+			if got.State != c.state || got.Epoch != c.epoch || decision.NoOwner != c.noOwner {
+				t.Errorf("%s in epoch %d, no owner: %v; wanted %s in %d, %v", got.State, got.Epoch, decision.NoOwner, c.state, c.epoch,
+					c.noOwner)
 			}
 		})
 	}

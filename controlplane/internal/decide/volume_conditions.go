@@ -19,12 +19,22 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	if closed == "" && serves && present != Gone {
 		closed, why = v.medium(volume)
 	}
-	ready := closed != reasonMediumFailed && made && (!wanted && closed == "" || wanted && serves && present != Gone)
+	// The recorded owner serves nothing if a gateway reports a later epoch whose owner is unknown (adoptLaterState).
+	superseded := serves && decision.NoOwner
+	owner := v.GatewayByNumber(ownership.Owner.Number)
+	cutOff := ownership.State == model.Owned && owner != nil && owner.Status.Health == model.GatewayNotServing
+	ready := closed != reasonMediumFailed && made && !superseded && !(wanted && cutOff) && (!wanted && closed == "" || wanted && serves && present != Gone)
 	reason, message := "Ready", choose(wanted, fmt.Sprintf("gateway %s owns it", v.gatewayName(ownership.Owner.Number)), "no target exports it")
 	switch {
 	case !made:
 		reason, message = cmp.Or(image.reason, "NoImage"), image.message
 	case ready:
+	case superseded:
+		reason, message = reasonEpochLost, "a gateway reports a later epoch than the store has, and the owner of that epoch is unknown: "+
+			"the store was restored from a backup"
+	case wanted && cutOff:
+		reason, message = model.ReasonOwnerNotServing, "hosts or other gateways do not reach its owner, gateway "+owner.Meta.Name+
+			", and no other gateway can own it now"
 	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
 		reason, message = closed, why
 	case ownership.State == model.Fencing:
@@ -42,9 +52,6 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	if left := NoStreamReportDelay - now.Sub(v.link(ownership.Owner.Number).lost); absent && left > 0 {
 		absent = false
 		decision.wait(left)
-	}
-	if closed != "" && decision.Alarm == "" {
-		decision.Alarm = AlarmUnusable
 	}
 	takenOut := v.takenOut(volume, v.StoragePools[volume.Spec.Pool])
 	return []model.Condition{

@@ -181,6 +181,7 @@ func (a *acknowledged) refusal(iqn string, target sentTarget) string {
 func (a *acknowledged) otherRefusals() []model.AppliedReport {
 	var all []model.AppliedReport
 	var own []string
+	gateway := model.AppliedReport{Kind: model.KindGateway, UID: a.now.gateway}
 	for key, reason := range a.refused {
 		switch {
 		case key.Kind == pb.ObjectKind_OBJECT_KIND_TARGET:
@@ -191,11 +192,18 @@ func (a *acknowledged) otherRefusals() []model.AppliedReport {
 		default:
 			what := strings.ToLower(strings.TrimPrefix(key.Kind.String(), "OBJECT_KIND_"))
 			own = append(own, strings.TrimSpace(what+" "+key.ID)+": "+reason)
+			switch key.Kind {
+			case pb.ObjectKind_OBJECT_KIND_LISTENER:
+				gateway.ClosedPortals++
+			case pb.ObjectKind_OBJECT_KIND_SETTINGS: // a gateway refuses nothing of them but the forwarding port
+				gateway.ClosedForwarding = reason
+			}
 		}
 	}
 	if len(own) > 0 {
 		slices.Sort(own)
-		all = append(all, model.AppliedReport{Kind: model.KindGateway, UID: a.now.gateway, Refused: strings.Join(own, "; ")})
+		gateway.Refused = strings.Join(own, "; ")
+		all = append(all, gateway)
 	}
 	return all
 }

@@ -145,9 +145,10 @@ func TestAVolumeThatIsRefusedIsReportedAndTheRestIsTheGateways(t *testing.T) {
 		refusalOf(pb.ObjectKind_OBJECT_KIND_SETTINGS, "", "no number")))
 	reports, _ := a.reports(noon)
 	want := map[model.AppliedReport]bool{
-		{Kind: model.KindTarget, UID: "t", Refused: "volume orders: no pool"}:                           true,
-		{Kind: model.KindVolume, UID: "v", Refused: "no pool"}:                                          true,
-		{Kind: model.KindGateway, UID: "g", Refused: "listener 1: address in use; settings: no number"}: true,
+		{Kind: model.KindTarget, UID: "t", Refused: "volume orders: no pool"}: true,
+		{Kind: model.KindVolume, UID: "v", Refused: "no pool"}:                true,
+		{Kind: model.KindGateway, UID: "g", Refused: "listener 1: address in use; settings: no number", ClosedPortals: 1,
+			ClosedForwarding: "no number"}: true,
 	}
 	for _, r := range reports {
 		if !want[r] {

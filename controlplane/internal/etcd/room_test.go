@@ -68,3 +68,25 @@ func TestAnExternalEtcdForgetsWhatIsOld(t *testing.T) {
 	stop()
 	<-done
 }
+
+func TestAFullEtcdIsReportedWithItsSizeAndLimit(t *testing.T) {
+	const quota = 16 << 20
+	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	space, err := SpaceOf(t.Context(), e.Client)
+	if err != nil || space.Full || space.Quota != quota || space.Used <= 0 || space.Used >= quota {
+		t.Fatalf("%+v, %v", space, err)
+	}
+	for err == nil {
+		_, err = e.Client.Put(t.Context(), "key", strings.Repeat("x", 1<<20))
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if space, err = SpaceOf(t.Context(), e.Client); err != nil || !space.Full {
+		t.Errorf("%+v, %v", space, err)
+	}
+}

@@ -122,7 +122,6 @@ type term struct {
 	// unsynced are the watches that have not reported everything yet. Until none is left, nothing is decided.
 	unsynced  map[model.Kind]bool
 	synced    chan struct{}
-	alarms    map[decide.Key]string
 	limited   map[decide.Key]bool
 	failovers failovers
 	replan    chan struct{}
@@ -130,7 +129,7 @@ type term struct {
 
 func (l *Leader) lead(ctx context.Context, began *store.Term) error {
 	t := &term{Leader: l, writes: began, queue: newQueue(), movers: make(chan struct{}, movers), view: decide.NewLeaderView(began.Version, l.Clock()),
-		unsynced: map[model.Kind]bool{}, synced: make(chan struct{}), alarms: map[decide.Key]string{},
+		unsynced: map[model.Kind]bool{}, synced: make(chan struct{}),
 		limited: map[decide.Key]bool{}, failovers: newFailovers(), replan: make(chan struct{}, 1)}
 	t.view.BlocklistFor = l.BlocklistFor
 	l.Log.Info("leader", "replica", l.Replica, "term", began.Version)
@@ -182,7 +181,7 @@ func (t *term) planner(ctx context.Context) error {
 		t.metrics.plan.Observe(took.Seconds())
 		t.mutex.Lock()
 		t.queue.add(t.view.TakePlan(assignment)...)
-		t.metrics.count(t.view, t.alarms)
+		t.metrics.count(t.view)
 		t.mutex.Unlock()
 		select {
 		case <-ctx.Done():

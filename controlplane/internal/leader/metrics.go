@@ -21,7 +21,6 @@ type metrics struct {
 	imbalance prometheus.Gauge
 	gateways  *prometheus.GaugeVec
 	volumes   *prometheus.GaugeVec
-	alarms    *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -51,10 +50,9 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			"Most volumes for its weight that a gateway is to own, relative to the mean; 1 is even.")),
 		gateways: prometheus.NewGaugeVec(gauge("gateways", "Gateways by health."), []string{"health"}),
 		volumes:  prometheus.NewGaugeVec(gauge("volumes", "Volumes by state of ownership."), []string{"state"}),
-		alarms:   prometheus.NewGaugeVec(gauge("alarms", "Objects that need somebody's attention."), []string{"alarm"}),
 	}
 	for _, c := range []prometheus.Collector{m.leads, m.changes, m.failover, m.refused, m.evicted, m.failures, m.plan, m.imbalance,
-		m.gateways, m.volumes, m.alarms} {
+		m.gateways, m.volumes} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -66,12 +64,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 }
 
 // count sets the metrics about all objects.
-func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
+func (m *metrics) count(v *decide.LeaderView) {
 	m.gateways.Reset()
 	m.volumes.Reset()
-	m.alarms.Reset()
 	for _, health := range []model.GatewayHealth{model.GatewayNew, model.GatewayReady, model.GatewayDisconnected,
-		model.GatewayDead, model.GatewayDraining, model.GatewayDrained} {
+		model.GatewayDead, model.GatewayDraining, model.GatewayDrained, model.GatewayNotServing} {
 		m.gateways.WithLabelValues(string(health))
 	}
 	for _, g := range v.Gateways {
@@ -84,12 +81,6 @@ func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
 	for _, volume := range v.Volumes {
 		m.volumes.WithLabelValues(string(volume.Status.Ownership.State)).Inc()
 	}
-	for _, alarm := range decide.Alarms {
-		m.alarms.WithLabelValues(alarm)
-	}
-	for _, alarm := range alarms {
-		m.alarms.WithLabelValues(alarm).Inc()
-	}
 	m.imbalance.Set(v.Imbalance())
 }
 
@@ -99,7 +90,6 @@ func (m *metrics) none() {
 	m.imbalance.Set(0)
 	m.gateways.Reset()
 	m.volumes.Reset()
-	m.alarms.Reset()
 }
 
 // failovers measures the time from an owner's death to the next owner's service.

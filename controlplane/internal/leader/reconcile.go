@@ -56,11 +56,6 @@ func (t *term) decide(key decide.Key) decide.Decision {
 
 // note records the state for metrics. The caller holds the mutex.
 func (t *term) note(key decide.Key, decision decide.Decision) {
-	if decision.Alarm == "" {
-		delete(t.alarms, key)
-	} else {
-		t.alarms[key] = decision.Alarm
-	}
 	if decision.RateLimited && !t.limited[key] {
 		t.metrics.refused.Inc()
 		t.limited[key] = true

@@ -94,7 +94,6 @@ func (t *term) watchObjects(ctx context.Context, group *errgroup.Group, kind mod
 				t.put(c.Object)
 			case store.Deleted:
 				t.view.Delete(c.Object, c.Version)
-				delete(t.alarms, decide.Key{Kind: kind, Name: c.Object.Metadata().Name})
 				t.queue.add(t.view.TouchedBy(nil, c.Object)...)
 				t.plan()
 			case store.Bookmark:

@@ -64,7 +64,10 @@ const (
 	// GatewayDead has no stream, and its peers find it refused or silent (R1).
 	GatewayDead     GatewayHealth = "Dead"
 	GatewayDraining GatewayHealth = "Draining"
-	GatewayDrained  GatewayHealth = "Drained"
+	// GatewayNotServing has a stream, but hosts or its peers do not reach its ports. It receives no volume and no path, and what it
+	// has moves to other gateways where that is possible.
+	GatewayNotServing GatewayHealth = "NotServing"
+	GatewayDrained    GatewayHealth = "Drained"
 )
 
 // GatewayStatus is the observed state, and the values that are assigned once.

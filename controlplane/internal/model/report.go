@@ -133,6 +133,10 @@ type AppliedReport struct {
 	Export string `json:"export,omitempty"`
 	// Refused is the reason why the gateway refused the object, or empty.
 	Refused string `json:"refused,omitempty"`
+	// ClosedPortals, of a Gateway, is the number of its portals that it could not open. ClosedForwarding is why it could not open its
+	// port for other gateways; empty: it is open.
+	ClosedPortals    int    `json:"closedPortals,omitempty"`
+	ClosedForwarding string `json:"closedForwarding,omitempty"`
 }
 
 // Observed is one stored report. Exactly one of the pointers is set.

@@ -29,14 +29,15 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// monitoredBy returns the gateways of the same pool, which share its network, that have no stream and that this gateway monitors.
+// monitoredBy returns the gateways of the same pool, which share its network, that this gateway monitors: those that have no stream, and
+// those that peers do not reach, so that a monitor finds when they are reached again.
 // Each of them is monitored by the next gateways with a stream.
 func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
 	for _, other := range o.Gateways {
 		switch {
 		case other.Spec.GatewayPool != gateway.Spec.GatewayPool:
-		case other.Status.Health == model.GatewayDisconnected:
+		case other.Status.Health == model.GatewayDisconnected, other.Status.Health == model.GatewayNotServing:
 			lost = append(lost, other.Status.Number)
 		case other.Status.Health == model.GatewayReady, other.Status.Health == model.GatewayDraining:
 			present = append(present, other.Status.Number)

@@ -39,8 +39,8 @@ func GatewayFrom(g *model.Gateway, otherLoad uint64) Gateway {
 
 func healthFrom(g *model.Gateway) Health {
 	switch {
-	case g.Status.Health == model.GatewayDead:
-		return Dead
+	case g.Status.Health == model.GatewayDead, g.Status.Health == model.GatewayNotServing:
+		return Dead // its paths do not count
 	case g.Status.Drain, g.Meta.Deleting(), g.Status.Health == model.GatewayDraining,
 		g.Status.Health == model.GatewayDrained:
 		return Draining

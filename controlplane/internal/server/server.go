@@ -42,6 +42,8 @@ type Options struct {
 	View  *view.Cache
 	// Self is the API's information about this process.
 	Self api.ControlPlane
+	// Findings serves what is wrong with the system; nil: not served.
+	Findings pb.FindingServiceServer
 	// Streams serves the gateways; nil: not served.
 	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure must allow.
@@ -113,6 +115,9 @@ func New(options Options) (*Server, error) {
 	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store, options.Self))
 	pb.RegisterSessionServiceServer(s, api.NewSessions(options.Store, options.View))
 	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))
+	if options.Findings != nil {
+		pb.RegisterFindingServiceServer(s, options.Findings)
+	}
 	if options.Streams != nil {
 		pb.RegisterGatewayStreamServiceServer(s, options.Streams)
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -17,9 +18,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/findings"
 	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
@@ -95,9 +98,11 @@ func start(t *testing.T) *system {
 		t.Fatal(err)
 	}
 	s.store, s.view = kept, view.New(kept, slog.Default())
+	registry := prometheus.NewRegistry()
+	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
 	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
-		Streams: pb.UnimplementedGatewayStreamServiceServer{},
-		Log:     slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
+		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: api.NewFindings(kept, s.view, facts, registry),
+		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const (
 	GatewayHealth_GATEWAY_HEALTH_UNSPECIFIED GatewayHealth = 0
 	// It has never connected.
 	GatewayHealth_GATEWAY_HEALTH_NEW GatewayHealth = 1
-	// It has a stream to the control plane.
+	// It has a stream to the control plane, and nothing is known that prevents hosts and peers from reaching its ports.
 	GatewayHealth_GATEWAY_HEALTH_READY GatewayHealth = 2
 	// Its stream has ended. Its peers reach it, or have not reported that they do not. It continues to serve (R3).
 	GatewayHealth_GATEWAY_HEALTH_DISCONNECTED GatewayHealth = 3
@@ -44,6 +44,9 @@ const (
 	GatewayHealth_GATEWAY_HEALTH_DRAINING GatewayHealth = 5
 	// Draining is complete: it owns no volume and exports no target.
 	GatewayHealth_GATEWAY_HEALTH_DRAINED GatewayHealth = 6
+	// It has a stream, but hosts or its peers do not reach its ports. It receives no volume and no path, and what it has moves to other
+	// gateways where that is possible.
+	GatewayHealth_GATEWAY_HEALTH_NOT_SERVING GatewayHealth = 7
 )
 
 // Enum value maps for GatewayHealth.
@@ -56,6 +59,7 @@ var (
 		4: "GATEWAY_HEALTH_DEAD",
 		5: "GATEWAY_HEALTH_DRAINING",
 		6: "GATEWAY_HEALTH_DRAINED",
+		7: "GATEWAY_HEALTH_NOT_SERVING",
 	}
 	GatewayHealth_value = map[string]int32{
 		"GATEWAY_HEALTH_UNSPECIFIED":  0,
@@ -65,6 +69,7 @@ var (
 		"GATEWAY_HEALTH_DEAD":         4,
 		"GATEWAY_HEALTH_DRAINING":     5,
 		"GATEWAY_HEALTH_DRAINED":      6,
+		"GATEWAY_HEALTH_NOT_SERVING":  7,
 	}
 )
 
@@ -1477,7 +1482,7 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"9\n" +
 	"\x18RotateGatewayKeysRequest\x12\x1d\n" +
 	"\adry_run\x18\x01 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"\x1b\n" +
-	"\x19RotateGatewayKeysResponse*\xd4\x01\n" +
+	"\x19RotateGatewayKeysResponse*\xf4\x01\n" +
 	"\rGatewayHealth\x12\x1e\n" +
 	"\x1aGATEWAY_HEALTH_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12GATEWAY_HEALTH_NEW\x10\x01\x12\x18\n" +
@@ -1485,7 +1490,8 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\x1bGATEWAY_HEALTH_DISCONNECTED\x10\x03\x12\x17\n" +
 	"\x13GATEWAY_HEALTH_DEAD\x10\x04\x12\x1b\n" +
 	"\x17GATEWAY_HEALTH_DRAINING\x10\x05\x12\x1a\n" +
-	"\x16GATEWAY_HEALTH_DRAINED\x10\x062\x86\x06\n" +
+	"\x16GATEWAY_HEALTH_DRAINED\x10\x06\x12\x1e\n" +
+	"\x1aGATEWAY_HEALTH_NOT_SERVING\x10\a2\x86\x06\n" +
 	"\x0eGatewayService\x12R\n" +
 	"\rCreateGateway\x12\x1f.sluice.v1.CreateGatewayRequest\x1a .sluice.v1.CreateGatewayResponse\x12I\n" +
 	"\n" +

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"sluice.dev/sluice/controlplane/internal/findings"
+	"sluice.dev/sluice/controlplane/internal/objects"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+const (
+	// findingList names the list of findings in its page tokens.
+	findingList = "findings"
+	// findingsInterval is the interval at which facts are read, and findings counted for the metric.
+	findingsInterval = 2 * time.Second
+	// leaderlessLimit is the time without a leader that is a finding. An election takes store.LeaderTTL, and some network time.
+	leaderlessLimit = 10 * time.Second
+	// maxMembers bounds the objects and consequences of one finding in a response.
+	maxMembers = 100
+)
+
+// Facts reads the facts about the control plane: etcd, the leader, certificates. It returns before the context ends.
+type Facts func(context.Context) findings.System
+
+// Findings serves FindingService, and counts findings for the metric. Its methods are safe for concurrent use.
+type Findings struct {
+	pb.UnimplementedFindingServiceServer
+	store *store.Store
+	view  *view.Cache
+	read  Facts
+	gauge *prometheus.GaugeVec
+
+	mutex sync.Mutex
+	facts findings.System
+	// known: the facts were read.
+	known bool
+	// leaderless is the time since when no replica leads; zero: one does.
+	leaderless time.Time
+	// since has the time at which each fault was first seen that records none itself.
+	since map[fault]time.Time
+}
+
+// fault identifies an item over time.
+type fault struct {
+	rule string
+	ref  findings.Ref
+}
+
+// NewFindings makes the service. Its Run must run: it reads the facts.
+func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheus.Registerer) *Findings {
+	f := &Findings{store: s, view: v, read: read, since: map[fault]time.Time{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sluice_controlplane_findings",
+		Help: "Objects with a fault, by finding and severity (critical, warning, advice), as this replica finds them; docs/RUNBOOK.md explains each.",
+	}, []string{"finding", "severity"})}
+	registerer.MustRegister(f.gauge)
+	return f
+}
+
+// Run reads the facts and counts the findings until the context ends.
+func (f *Findings) Run(ctx context.Context) error {
+	ticker := time.NewTicker(findingsInterval)
+	defer ticker.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.view.Ready():
+	}
+	for {
+		f.refresh(ctx)
+		f.count(f.items(time.Now()))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// refresh reads the facts. The time without a leader is measured by this replica's own clock.
+func (f *Findings) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, findingsInterval)
+	defer cancel()
+	facts := f.read(ctx)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if !facts.NoLeader {
+		f.leaderless = time.Time{}
+	} else if f.leaderless.IsZero() {
+		f.leaderless = time.Now()
+	}
+	facts.NoLeader = facts.NoLeader && time.Since(f.leaderless) > leaderlessLimit
+	f.facts, f.known = facts, true
+}
+
+// current waits until the view has everything that is stored now, because the caller may have changed it just before. If etcd does not
+// answer, the findings are those of the view, and that etcd does not answer is one of them.
+func (f *Findings) current(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, findingsInterval)
+	defer cancel()
+	version, err := f.store.Revision(ctx)
+	if err == nil {
+		err = f.view.WaitFor(ctx, version)
+	}
+	f.mutex.Lock()
+	read := !f.known || err != nil
+	f.mutex.Unlock()
+	if read {
+		f.refresh(context.WithoutCancel(ctx))
+	}
+}
+
+// items returns the present faults, each with its start.
+func (f *Findings) items(now time.Time) []findings.Item {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	facts := f.facts
+	facts.Time = now
+	var items []findings.Item
+	f.view.Read(func(o *objects.Objects) { items = findings.Items(o, facts) })
+	seen := map[fault]time.Time{}
+	for i, item := range items {
+		key := fault{item.Rule.ID, item.Ref}
+		if first, known := f.since[key]; known {
+			seen[key] = first
+		} else {
+			seen[key] = now
+		}
+		if item.Since.IsZero() {
+			items[i].Since = seen[key]
+		}
+	}
+	f.since = seen
+	return items
+}
+
+// count sets the metric. Every rule has a value, so that alerts see the difference between no fault and no metric.
+func (f *Findings) count(items []findings.Item) {
+	f.gauge.Reset()
+	for _, rule := range findings.Rules {
+		f.gauge.WithLabelValues(rule.ID, rule.Severity.String())
+	}
+	for _, item := range items {
+		f.gauge.WithLabelValues(item.Rule.ID, item.Severity.String()).Inc()
+	}
+}
+
+// ListFindings implements FindingService. The position of a page is the count of findings before it: a finding that begins or ends
+// meanwhile can be sent twice or be left out, as it could at any other time.
+func (f *Findings) ListFindings(ctx context.Context, r *pb.ListFindingsRequest) (*pb.ListFindingsResponse, error) {
+	select {
+	case <-f.view.Ready():
+	default:
+		return nil, status.Error(codes.Unavailable, "this replica has not read all objects yet: try again")
+	}
+	from, err := findingPosition(r.GetPageToken())
+	if err != nil {
+		return nil, page{field: "pageToken"}.statusOf(err)
+	}
+	size := int(r.GetPageSize())
+	if size == 0 {
+		size = store.DefaultPageSize
+	}
+	f.current(ctx)
+	all := f.selected(r)
+	response := &pb.ListFindingsResponse{}
+	end := min(from+min(size, store.MaxPageSize), len(all))
+	for _, found := range all[min(from, len(all)):end] {
+		response.Findings = append(response.Findings, showFinding(found))
+	}
+	if end < len(all) {
+		response.NextPageToken = pageToken(findingList, fmt.Sprint(end))
+	}
+	return response, ctx.Err()
+}
+
+func findingPosition(token string) (int, error) {
+	position, err := pagePosition(findingList, token)
+	if err != nil || position == "" {
+		return 0, err
+	}
+	at := 0
+	if _, err := fmt.Sscanf(position, "%d", &at); err != nil || at < 0 {
+		return 0, store.ErrPageToken
+	}
+	return at, nil
+}
+
+// selected returns the findings that a request selects, all pages.
+func (f *Findings) selected(r *pb.ListFindingsRequest) []findings.Finding {
+	wanted := func(ref findings.Ref, severity findings.Severity) bool {
+		return int32(severity) >= int32(r.GetMinSeverity()) && (r.GetKind() == "" || strings.EqualFold(string(ref.Kind), r.GetKind())) &&
+			(r.GetName() == "" || ref.Name == r.GetName())
+	}
+	items := f.items(time.Now())
+	if !r.GetEachObject() {
+		return slices.DeleteFunc(findings.Group(items), func(found findings.Finding) bool {
+			return !wantedFinding(found, wanted)
+		})
+	}
+	var all []findings.Finding
+	for _, item := range items {
+		if wanted(item.Ref, item.Severity) {
+			all = append(all, findings.Finding{Item: item, Worst: item.Severity, Objects: []findings.Ref{item.Ref}})
+		}
+	}
+	return all
+}
+
+// wantedFinding reports whether a request selects a finding: by one of its objects, or by a consequence.
+func wantedFinding(found findings.Finding, wanted func(findings.Ref, findings.Severity) bool) bool {
+	return slices.ContainsFunc(found.Objects, func(ref findings.Ref) bool { return wanted(ref, found.Worst) }) ||
+		slices.ContainsFunc(found.Consequences, func(item findings.Item) bool { return wanted(item.Ref, item.Severity) })
+}
+
+func showFinding(found findings.Finding) *pb.Finding {
+	shown := &pb.Finding{Id: found.Rule.ID, Severity: showSeverity(found.Worst), Object: showRef(found.Ref), Cause: found.Cause,
+		Remedy: found.Remedy, Link: found.Rule.Link(), StartTime: timestamppb.New(found.Since),
+		ObjectCount: int32(len(found.Objects)), ConsequenceCount: int32(len(found.Consequences))}
+	for _, ref := range found.Objects[:min(len(found.Objects), maxMembers)] {
+		shown.Objects = append(shown.Objects, showRef(ref))
+	}
+	for _, item := range found.Consequences[:min(len(found.Consequences), maxMembers)] {
+		shown.Consequences = append(shown.Consequences, &pb.Consequence{Id: item.Rule.ID, Severity: showSeverity(item.Severity),
+			Object: showRef(item.Ref), Cause: item.Cause})
+	}
+	return shown
+}
+
+func showRef(ref findings.Ref) *pb.ObjectReference {
+	return &pb.ObjectReference{Kind: string(ref.Kind), Name: ref.Name}
+}
+
+var severities = map[findings.Severity]pb.FindingSeverity{
+	findings.Advice:   pb.FindingSeverity_FINDING_SEVERITY_ADVICE,
+	findings.Warning:  pb.FindingSeverity_FINDING_SEVERITY_WARNING,
+	findings.Critical: pb.FindingSeverity_FINDING_SEVERITY_CRITICAL,
+}
+
+func showSeverity(s findings.Severity) pb.FindingSeverity { return severities[s] }

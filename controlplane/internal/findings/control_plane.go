@@ -1,0 +1,89 @@
+package findings
+
+import (
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+const (
+	// maxSkew is the tolerated difference of clocks. With more, logs and events of two machines cannot be put in order.
+	maxSkew = 5 * time.Second
+	// expiresSoon is the remaining lifetime of a certificate from which on it is a finding.
+	expiresSoon = 30 * 24 * time.Hour
+	// nearlyFullPercent is the used share of etcd's space from which on it is a finding.
+	nearlyFullPercent = 80
+)
+
+// System has the facts about the control plane that its objects do not contain.
+type System struct {
+	// Time is the clock of the replica.
+	Time time.Time
+	// Version of the replica's program; empty: unknown, and gateways are not compared with it.
+	Version string
+	// EmbeddedStore: the store is in the replica, so there is no other replica.
+	EmbeddedStore bool
+	// NoLeader: the replica finds that no replica leads.
+	NoLeader bool
+	// StoreProblem is why etcd does not answer; empty: it does.
+	StoreProblem string
+	// StoreFull: etcd refuses writes because of its size.
+	StoreFull bool
+	// StoreUsed and StoreQuota are etcd's size and its limit in bytes; a quota of 0: unknown.
+	StoreUsed, StoreQuota int64
+	Certificates          []Certificate
+}
+
+// Certificate has the expiry of a certificate of the replica or of one of its callers.
+type Certificate struct {
+	// Role and Holder as in api.Certificate.
+	Role, Holder string
+	End          time.Time
+}
+
+func (s *survey) controlPlane() {
+	self := Ref{Kind: KindControlPlane}
+	switch used := s.system.StoreUsed * 100 / max(s.system.StoreQuota, 1); {
+	case s.system.StoreProblem != "":
+		s.add(ruleStoreUnreachable, self, "its store, etcd, does not answer: "+s.system.StoreProblem,
+			"look at etcd, and at the network between it and the replica", time.Time{})
+	case s.system.StoreFull:
+		s.add(ruleStoreFull, self, "its store, etcd, has no space left and refuses every change",
+			"give etcd a larger quota or free space, then disarm its alarm: `etcdctl alarm disarm`", time.Time{})
+	case s.system.StoreQuota > 0 && used >= nearlyFullPercent:
+		s.add(ruleStoreNearlyFull, self, fmt.Sprintf("its store, etcd, has used more than %d %% of its space", nearlyFullPercent),
+			"give etcd a larger quota (--quota-backend-bytes), or delete objects that are not needed", time.Time{})
+	}
+	if s.system.NoLeader {
+		s.add(ruleNoLeader, self, "has no leader: nothing fails over", "look at the logs of its replicas, and at etcd", time.Time{})
+	}
+	if s.system.EmbeddedStore {
+		s.add(ruleOneReplica, self, "is one replica, with its store inside: while it is down nothing fails over",
+			"run an etcd of three members, and replicas with --etcd-endpoints and one --key-file", time.Time{})
+	}
+	for _, certificate := range s.system.Certificates {
+		s.certificate(certificate)
+	}
+}
+
+func (s *survey) certificate(c Certificate) {
+	ref := Ref{KindCertificate, c.Role + " " + c.Holder}
+	left := c.End.Sub(s.system.Time)
+	remedy := "issue another: `sluice-controlplane certs`, or where the system's certificates come from"
+	switch day := c.End.UTC().Format(time.DateOnly); {
+	case left <= 0:
+		s.add(ruleCertificateExpired, ref, "has expired on "+day, remedy, c.End)
+	case left <= expiresSoon:
+		s.add(ruleCertificateEndsSoon, ref, fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), day), remedy,
+			c.End.Add(-expiresSoon))
+	}
+}
+
+// ahead finds a gateway whose last contact lies in the future: the replica that received it has another clock.
+func (s *survey) ahead(gateway *model.Gateway) {
+	if by := gateway.Status.LastSeen.Sub(s.system.Time); by > maxSkew && !s.system.Time.IsZero() {
+		s.add(ruleClockAhead, of(gateway), fmt.Sprintf("was last seen %s in the future: clocks differ", by.Round(time.Second)),
+			"have chrony or another NTP client run on the machines of the control plane", time.Time{})
+	}
+}
