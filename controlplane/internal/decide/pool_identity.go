@@ -11,9 +11,9 @@ import (
 // Reasons of conditions that explain why data is not served or changed.
 const (
 	// reasonUnidentified: the storage that gateways find in place of the pool may be other storage.
-	reasonUnidentified = "PoolNotIdentified"
+	reasonUnidentified = model.ReasonPoolNotIdentified
 	// reasonImageMissing: the volume has an image, but the pool does not contain it.
-	reasonImageMissing = "ImageMissing"
+	reasonImageMissing = model.ReasonImageMissing
 )
 
 // identityProblem returns why a pool may be other storage than before, from gateways with a stream; empty: one of them has

@@ -19,12 +19,17 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	if closed == "" && serves && present != Gone {
 		closed, why = v.medium(volume)
 	}
+	lost := wanted && made && volume.Status.RollBack == nil && (serves && present == Gone ||
+		ownership.State == model.Orphaned || ownership.State == model.Unowned)
+	pending := lost && (closed == "" || closed == reasonFailed) && v.takeoverPossible(volume)
 	ready := closed != reasonMediumFailed && made && (!wanted && closed == "" || wanted && serves && present != Gone)
 	reason, message := "Ready", choose(wanted, fmt.Sprintf("gateway %s owns it", v.gatewayName(ownership.Owner.Number)), "no target exports it")
 	switch {
 	case !made:
 		reason, message = cmp.Or(image.reason, "NoImage"), image.message
 	case ready:
+	case pending:
+		reason, message = model.ReasonTakeoverPending, cmp.Or(why, "it has no owner, and a gateway takes it")
 	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
 		reason, message = closed, why
 	case ownership.State == model.Fencing:
