@@ -108,7 +108,7 @@ func TestAccessStatesOfEachPathWhileAVolumeLosesItsOwner(t *testing.T) {
 			}
 			return nil
 		}, 1, [gateways][]phase{{before}, {before}, {before}}},
-		{"removal of the LUN", nil, func(ctx context.Context, _ []*pathWatch) error { return mapOnlyFirst(ctx, t, c) },
+		{"removal of the LUN", nil, func(ctx context.Context, _ []*pathWatch) error { return mapOnlyFirst(ctx, t, c, gateways) },
 			1, [gateways][]phase{{before, noLUN}, {before, noLUN}, {before, noLUN}}},
 		// The path stays until the hosts have left it (decide.LeaveTimeout).
 		{"deletion of the gateway", nil, func(ctx context.Context, _ []*pathWatch) error {
@@ -194,11 +194,11 @@ func withoutOwner(ctx context.Context, c *cluster.Cluster) error {
 	})
 }
 
-// mapOnlyFirst removes all LUNs except the first one.
-func mapOnlyFirst(ctx context.Context, t *testing.T, c *cluster.Cluster) error {
+// mapOnlyFirst removes all LUNs except the first one. paths is the number of gateways that export the target.
+func mapOnlyFirst(ctx context.Context, t *testing.T, c *cluster.Cluster, paths int) error {
 	file := filepath.Join(t.TempDir(), "target.yaml")
 	text := fmt.Sprintf("apiVersion: sluice.dev/v1\nkind: Target\nmeta: {name: cluster}\nspec: {iqn: %q, gatewayPool: default, "+
-		"paths: %d, luns: [{id: 0, volume: %s}], hosts: [host-1]}\n", cluster.Target, gateways, cluster.VolumeName(0))
+		"paths: %d, luns: [{id: 0, volume: %s}], hosts: [host-1, host-2]}\n", cluster.Target, paths, cluster.VolumeName(0))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
