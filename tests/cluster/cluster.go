@@ -56,6 +56,8 @@ type Options struct {
 	Directory string
 	Gateways  int
 	Volumes   int
+	// Node returns the node of a gateway, from 0, if set. The pool is on that of the first one.
+	Node func(gateway int) string
 	// Paths of the target; 0: one by every gateway.
 	Paths int
 	// GatewayEnvironment returns additions to a gateway's environment, if set; from 0. ReplicaEnvironment is the same for
@@ -165,6 +167,9 @@ func (c *Cluster) AllPortals() []string {
 
 // nodeOf returns the node of a gateway: one for all if the pool is a directory of a node, else one each.
 func (c *Cluster) nodeOf(gateway int) string {
+	if c.Node != nil {
+		return c.Node(gateway)
+	}
 	if c.Ceph != nil {
 		return fmt.Sprintf("node-%d", gateway+1)
 	}

@@ -99,7 +99,7 @@ func (p *Path) queryAccessStates(ctx context.Context, session *Session) {
 			p.config.note("%s, LUN %d: %v", p.Portal, lun, err)
 			return
 		}
-		states, err := parsePortGroups(groups)
+		states, err := ParsePortGroups(groups)
 		if err != nil {
 			p.config.note("%s, LUN %d: %v", p.Portal, lun, err)
 			return

@@ -173,8 +173,8 @@ func (s AccessState) String() string {
 	return fmt.Sprintf("state %x", byte(s))
 }
 
-// parsePortGroups reads REPORT TARGET PORT GROUPS: the state of each group.
-func parsePortGroups(data []byte) (map[uint16]AccessState, error) {
+// ParsePortGroups reads REPORT TARGET PORT GROUPS: the state of each group.
+func ParsePortGroups(data []byte) (map[uint16]AccessState, error) {
 	if len(data) < 4 {
 		return nil, fmt.Errorf("port groups in %d bytes", len(data))
 	}

@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 )
@@ -34,7 +35,7 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 		if move := o.volume.Status.Move; move != nil && move.To == ref.Number {
 			c.rank = 0 // requested by a user; the owner that was to hand over is fenced by now
 		}
-		if leaves(g) {
+		if leaves(g) || o.gaveUp(ref) {
 			c.rank = 3 // better than no owner
 		}
 		if o.poolProblem(g, ref) != "" {
@@ -57,6 +58,29 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 func (o *owning) anyCandidate() bool {
 	for _, g := range o.Gateways {
 		if ref, present := o.connected(g.Status.Number); present && o.mayOwn(g, ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// gaveUp reports whether a gateway has closed the volume in the present epoch without an order to do so: its process ends, or it
+// lost the volume.
+func (o *owning) gaveUp(ref model.GatewayRef) bool {
+	r, known := o.report(o.volume.Meta.UID, ref)
+	return known && o.ownership.State == model.Orphaned && r.Epoch == o.ownership.Epoch && ends(r.State)
+}
+
+// takeoverPossible reports whether a gateway can be expected to own the volume soon (R11). A gateway that has failed
+// TakeoverAttempts times in succession is tried again, but hosts no longer wait for it.
+func (v *LeaderView) takeoverPossible(volume *model.Volume) bool {
+	o := v.owning(volume, time.Time{}, &Decision{})
+	if o.pool == nil || !o.wantsOwner() {
+		return false
+	}
+	for _, g := range o.Gateways {
+		ref, present := o.connected(g.Status.Number)
+		if present && o.mayOwn(g, ref) && o.failures[volume.Meta.Name][ref.Number].count < TakeoverAttempts {
 			return true
 		}
 	}

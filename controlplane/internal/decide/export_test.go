@@ -10,3 +10,6 @@ import (
 func (v *LeaderView) VolumeConditions(volume *model.Volume, now time.Time) []model.Condition {
 	return v.volumeConditions(volume, progress{}, now, &Decision{})
 }
+
+// Fail records a failure of a volume at a gateway.
+func (v *LeaderView) Fail(volume string, gateway uint32, now time.Time) { v.fail(volume, gateway, now) }

@@ -44,6 +44,9 @@ const (
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute
+	// TakeoverAttempts is the number of failures of a volume at a gateway after which hosts get Unavailable instead of
+	// Transitioning (R11). The pauses between these attempts are shorter than the time for which hosts wait (Linux: 60 s).
+	TakeoverAttempts = 3
 	// RequestedMoveHolds is the time for which a volume stays where a user's request has moved it, unless it has to leave.
 	RequestedMoveHolds = time.Hour
 	// DrainMoves bounds the concurrent moves from a gateway that drains. RebalanceMoves bounds the concurrent optional moves in

@@ -136,4 +136,19 @@ func TestAnExportedVolumeOfALostNodeKeepsItsOwner(t *testing.T) {
 	if ownership, decision := next(t, v, start); ownership.State != model.Owned || !decision.NoOwner {
 		t.Errorf("%+v, no owner: %v", ownership, decision.NoOwner)
 	}
+	volume, _ := decidedVolume(v, "v")
+	if ready := conditionOf(t, volume.Status.Conditions, model.ConditionReady); ready.Reason != model.ReasonOwnerDead || !volume.Stranded() {
+		t.Errorf("hosts wait in vain: %+v", ready)
+	}
+}
+
+// Another gateway reports an epoch that the store has lost, and no longer serves it.
+func TestAVolumeWhoseEpochTheStoreHasLostIsNotReady(t *testing.T) {
+	v := known(2)
+	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7}, true)
+	observed(v, ref(2), model.VolumeFenced, 9, 20)
+	volume, _ := decidedVolume(v, "v")
+	if ready := conditionOf(t, volume.Status.Conditions, model.ConditionReady); ready.Status != model.ConditionFalse || ready.Reason != "EpochFromGateway" {
+		t.Errorf("%+v", ready)
+	}
 }

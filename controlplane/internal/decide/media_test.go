@@ -51,8 +51,8 @@ func TestAVolumeWhoseMediumFailedIsNotReady(t *testing.T) {
 	}
 }
 
-// A candidate that cannot open the image leaves the volume with its former owner. The condition names the failure, not the lost
-// owner.
+// A candidate that cannot open the image leaves the volume with its former owner. The conditions name the failure, not the lost
+// owner. Ready states a pending takeover until the candidate has failed repeatedly.
 func TestAVolumeOfALostOwnerThatNoGatewayCanOpenNamesTheFailure(t *testing.T) {
 	v := served("", false)
 	connected(v, 1, "later")
@@ -60,10 +60,19 @@ func TestAVolumeOfALostOwnerThatNoGatewayCanOpenNamesTheFailure(t *testing.T) {
 		Epoch: 3, Order: 8, State: model.VolumeFailed, Reason: "the image is 8MiB, recorded are 16MiB", AllocatedBytes: -1}}}, start)
 	volume := *v.Volumes["v"]
 	volume.Spec.Pool = "pool"
-	conditions := v.VolumeConditions(&volume, start)
-	for _, kind := range []string{model.ConditionReady, model.ConditionDegraded} {
-		if c := conditionOf(t, conditions, kind); c.Reason != "OpenFailed" || !strings.Contains(c.Message, "recorded are 16MiB") {
-			t.Errorf("%+v", c)
+	for failures := range decide.TakeoverAttempts + 1 {
+		want := map[string]string{model.ConditionReady: model.ReasonTakeoverPending, model.ConditionDegraded: "OpenFailed"}
+		if failures == decide.TakeoverAttempts {
+			want[model.ConditionReady] = "OpenFailed"
+		}
+		conditions := v.VolumeConditions(&volume, start)
+		for kind, reason := range want {
+			if c := conditionOf(t, conditions, kind); c.Reason != reason || !strings.Contains(c.Message, "recorded are 16MiB") {
+				t.Errorf("after %d failures: %+v", failures, c)
+			}
+		}
+		for gateway := range uint32(2) {
+			v.Fail("v", gateway+1, start)
 		}
 	}
 }

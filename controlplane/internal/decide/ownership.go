@@ -45,6 +45,11 @@ type owning struct {
 	decision *Decision
 }
 
+func (v *LeaderView) owning(volume *model.Volume, now time.Time, decision *Decision) *owning {
+	return &owning{LeaderView: v, volume: volume, ownership: volume.Status.Ownership, now: now, decision: decision,
+		pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
+}
+
 func (o *owning) local() bool { return o.pool.Spec.Local != nil }
 
 // wantsOwner reports whether the volume should have an owner.
@@ -67,9 +72,8 @@ func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership,
 
 // decideOwnership makes at most one step. The next one is decided on the stored result.
 func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decision *Decision) {
-	o := &owning{LeaderView: v, volume: volume, ownership: volume.Status.Ownership, now: now, decision: decision,
-		since: v.since(Key{model.KindVolume, volume.Meta.Name}, volume.Status.Ownership.Order, now),
-		pool:  v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
+	o := v.owning(volume, now, decision)
+	o.since = v.since(Key{model.KindVolume, volume.Meta.Name}, volume.Status.Ownership.Order, now)
 	if o.pool == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -25,9 +26,9 @@ func (a *ChangeOwner) Owning(volume *model.Volume) (model.Ownership, error) {
 
 // setConditions stores the conditions that follow from a change of ownership with that change. Stored separately they would double
 // the writes, and delay those that hosts wait for. Conditions about the volume's image, and those that cause an event, are left to
-// a separate decision.
+// a separate decision. Ready is always stored with the change, because it determines what hosts are answered (Volume.Stranded).
 func (v *LeaderView) setConditions(change *ChangeOwner, volume *model.Volume, now time.Time) {
-	if len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
+	if volume.Status.CapacityBytes == 0 {
 		return
 	}
 	next, err := change.Change(change.From)
@@ -37,9 +38,14 @@ func (v *LeaderView) setConditions(change *ChangeOwner, volume *model.Volume, no
 	owned := *volume
 	owned.Status.Ownership = next
 	change.follow(&owned.Status, next, change.Event)
-	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}), now, &Decision{})
-	if appliedEvent(volume.Status.Conditions, wanted) != nil {
-		return
+	concernsImage := len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < volume.Spec.SizeBytes
+	var image progress
+	if !concernsImage {
+		image = v.decideImage(&owned, now, &Decision{})
+	}
+	wanted := v.volumeConditions(&owned, image, now, &Decision{})
+	if concernsImage || appliedEvent(volume.Status.Conditions, wanted) != nil {
+		wanted = slices.DeleteFunc(wanted, func(c model.Condition) bool { return c.Type != model.ConditionReady })
 	}
 	for i := range wanted {
 		wanted[i].ObservedGeneration = volume.Meta.Generation

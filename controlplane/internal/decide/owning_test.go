@@ -39,8 +39,8 @@ func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.
 	}
 }
 
-// Conditions about an image depend on its jobs, not on the ownership.
-func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing.T) {
+// Conditions about an image depend on its jobs, not on the ownership. Ready determines what hosts are answered.
+func TestAChangeOfOwnershipOfAVolumeThatGrowsIsStoredWithReadyAlone(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Unowned}, false)
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 2}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 2 << 20},
@@ -50,8 +50,11 @@ func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing
 	if len(decision.Actions) != 1 || as[*decide.ChangeOwner](decision.Actions[0]) == nil {
 		t.Fatalf("%+v", decision.Actions)
 	}
-	if _, err := as[*decide.ChangeOwner](decision.Actions[0]).Owning(&volume); err != nil || len(volume.Status.Conditions) != 0 {
-		t.Fatalf("%+v, %v", volume.Status.Conditions, err)
+	if _, err := as[*decide.ChangeOwner](decision.Actions[0]).Owning(&volume); err != nil {
+		t.Fatal(err)
+	}
+	if all := volume.Status.Conditions; len(all) != 1 || all[0].Type != model.ConditionReady || all[0].Reason != "Acquiring" {
+		t.Errorf("%+v", all)
 	}
 }
 

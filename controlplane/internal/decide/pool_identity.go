@@ -11,7 +11,7 @@ import (
 // Reasons of conditions that explain why data is not served or changed.
 const (
 	// reasonUnidentified: the storage that gateways find in place of the pool may be other storage.
-	reasonUnidentified = model.ReasonUnidentified
+	reasonUnidentified = model.ReasonPoolNotIdentified
 	// reasonImageMissing: the volume has an image, but the pool does not contain it.
 	reasonImageMissing = model.ReasonImageMissing
 )

@@ -20,10 +20,13 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 		closed, why = v.medium(volume)
 	}
 	// The recorded owner serves nothing if a gateway reports a later epoch whose owner is unknown (adoptLaterState).
-	superseded := serves && decision.NoOwner
+	superseded := serves && present != Gone && decision.NoOwner
 	owner := v.GatewayByNumber(ownership.Owner.Number)
-	cutOff := ownership.State == model.Owned && owner != nil && owner.Status.Health == model.GatewayNotServing
+	cutOff := ownership.State == model.Owned && present == Present && owner != nil && owner.Status.Health == model.GatewayNotServing
 	ready := closed != reasonMediumFailed && made && !superseded && !(wanted && cutOff) && (!wanted && closed == "" || wanted && serves && present != Gone)
+	lost := wanted && made && volume.Status.RollBack == nil && (serves && present == Gone ||
+		ownership.State == model.Orphaned || ownership.State == model.Unowned)
+	pending := lost && (closed == "" || closed == reasonFailed) && v.takeoverPossible(volume)
 	reason, message := "Ready", choose(wanted, fmt.Sprintf("gateway %s owns it", v.gatewayName(ownership.Owner.Number)), "no target exports it")
 	switch {
 	case !made:
@@ -35,6 +38,8 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	case wanted && cutOff:
 		reason, message = model.ReasonOwnerNotServing, "hosts or other gateways do not reach its owner, gateway "+owner.Meta.Name+
 			", and no other gateway can own it now"
+	case pending:
+		reason, message = model.ReasonTakeoverPending, cmp.Or(why, "it has no owner, and a gateway takes it")
 	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
 		reason, message = closed, why
 	case ownership.State == model.Fencing:

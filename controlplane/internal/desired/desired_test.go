@@ -52,8 +52,8 @@ func TestInEveryStateAtMostOneGatewayReceivesTheServingRole(t *testing.T) {
 		ownership     model.Ownership
 		first, second told
 	}{
-		{model.Ownership{State: model.Unowned}, told{forward, nobody, settled}, told{forward, nobody, settled}},
-		{model.Ownership{State: model.Orphaned}, told{forward, nobody, settled}, told{forward, nobody, settled}},
+		{model.Ownership{State: model.Unowned}, told{forward, nobody, waiting}, told{forward, nobody, waiting}},
+		{model.Ownership{State: model.Orphaned}, told{forward, nobody, waiting}, told{forward, nobody, waiting}},
 		{model.Ownership{State: model.Opening, Owner: desiredtest.Ref(1)}, told{own, firstOne, settled}, told{forward, nobody, waiting}},
 		{model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)}, told{own, firstOne, settled}, told{forward, firstOne, settled}},
 		{model.Ownership{State: model.Moving, Owner: desiredtest.Ref(1), Next: desiredtest.Ref(2)},
@@ -74,17 +74,59 @@ func TestInEveryStateAtMostOneGatewayReceivesTheServingRole(t *testing.T) {
 	}
 }
 
-// The owner itself continues to serve, because the others may be wrong about it.
-func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) {
-	o := desiredtest.Cluster()
-	v := desiredtest.Volume(model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)})
-	v.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: model.ReasonOwnerDead}}
-	o.Put(v)
-	if volume := volumeIn(t, of(o, "gw-2")); volume.GetOwner() != 0 || volume.GetTransitioning() {
-		t.Errorf("another gateway receives owner %d, transitioning %v: its hosts wait", volume.GetOwner(), volume.GetTransitioning())
+// R11: hosts of a volume without an owner wait until the leader has found that no gateway can own it. The owner itself continues to
+// serve, because the others may be wrong about it.
+func TestHostsWaitForAnOwnerUnlessTheLeaderHasFoundThatThereCanBeNone(t *testing.T) {
+	const waits, unavailable, forwards = "waits", "unavailable", "forwards"
+	of := func(reason string) []model.Condition {
+		return []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: reason}}
 	}
-	if volume := volumeIn(t, of(o, "gw-1")); volume.GetRole() != pb.VolumeRole_VOLUME_ROLE_OWNER {
-		t.Errorf("the owner receives %v", volume.GetRole())
+	deleted := time.Now()
+	for _, c := range []struct {
+		name       string
+		conditions []model.Condition
+		change     func(*model.Volume)
+		// without: Orphaned or Unowned; owned: by gateway 1, as gateway 2 sees it.
+		without, owned string
+	}{
+		{"not decided on yet", nil, nil, waits, forwards},
+		{"ready before", []model.Condition{{Type: model.ConditionReady, Status: model.ConditionTrue, Reason: "Ready"}}, nil, waits, forwards},
+		{"another gateway takes over", of(model.ReasonTakeoverPending), nil, waits, waits},
+		{"its image was being made", of("NoImage"), nil, waits, forwards},
+		{"the owner is dead", of(model.ReasonOwnerDead), nil, unavailable, unavailable},
+		{"no gateway", of(model.ReasonNoGateway), nil, unavailable, unavailable},
+		{"every attempt failed", of(model.ReasonOpenFailed), nil, unavailable, unavailable},
+		{"no image", of(model.ReasonImageMissing), nil, unavailable, unavailable},
+		{"another pool", of(model.ReasonPoolNotIdentified), nil, unavailable, unavailable},
+		{"deleted", nil, func(v *model.Volume) { v.Meta.DeleteTime = &deleted }, unavailable, forwards},
+		{"rolled back", nil, func(v *model.Volume) { v.Status.RollBack = &model.RollBackRequest{} }, unavailable, forwards},
+	} {
+		for _, o := range []struct {
+			ownership model.Ownership
+			want      string
+		}{
+			{model.Ownership{State: model.Orphaned}, c.without},
+			{model.Ownership{State: model.Unowned}, c.without},
+			{model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)}, c.owned},
+		} {
+			v := desiredtest.Volume(o.ownership)
+			v.Status.Conditions = c.conditions
+			if c.change != nil {
+				c.change(v)
+			}
+			got := map[bool]string{true: waits, false: unavailable}
+			role, owner, transitioning := desired.RoleOf(v, desiredtest.Ref(2))
+			shown := got[transitioning]
+			if owner != 0 && !transitioning {
+				shown = forwards
+			}
+			if shown != o.want || role != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
+				t.Errorf("%s, %s: %s (%v), want %s", c.name, o.ownership.State, shown, role, o.want)
+			}
+			if role, _, _ := desired.RoleOf(v, desiredtest.Ref(1)); o.ownership.State == model.Owned && role != pb.VolumeRole_VOLUME_ROLE_OWNER {
+				t.Errorf("%s: the owner receives %v", c.name, role)
+			}
+		}
 	}
 }
 

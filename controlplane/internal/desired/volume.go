@@ -57,8 +57,8 @@ func RoleOf(v *model.Volume, self model.GatewayRef) (role pb.VolumeRole, owner u
 		if o.Owner == self {
 			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
 		}
-		if v.Stranded() {
-			return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, false
+		if v.Stranded() || v.TakeoverPending() {
+			return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, v.TakeoverPending()
 		}
 		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, o.Owner.Number, false
 	case model.Moving:
@@ -74,7 +74,7 @@ func RoleOf(v *model.Volume, self model.GatewayRef) (role pb.VolumeRole, owner u
 			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
 		}
 	case model.Orphaned, model.Unowned:
-		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, false
+		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, v.TakeoverPossible()
 	case model.Fencing:
 	}
 	return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, true

@@ -130,7 +130,7 @@ var faults = []fault{
 		delete(s.all, "Target/shop")
 	}},
 	{"PoolNotIdentified", "StoragePool/nvme", "nothing is created or deleted there: no marker",
-		func(s *system) { s.pool().Status.Conditions = unready(model.ReasonUnidentified, "no marker") }},
+		func(s *system) { s.pool().Status.Conditions = unready(model.ReasonPoolNotIdentified, "no marker") }},
 	{"PoolUnreachable", "StoragePool/nvme", "is not reachable: I/O error", func(s *system) { s.pool().Status.Conditions = unready("Problem", "I/O error") }},
 	{"PoolWithoutGateway", "StoragePool/nvme", "no gateway is ready on node node-9", func(s *system) { s.pool().Spec.Local.Node = "node-9" }},
 	{"ImageMissing", "StoragePool/nvme", "the images of 2 volumes are missing",
@@ -319,7 +319,7 @@ func TestAVolumeThatAGatewayIsTakingOverIsNoFinding(t *testing.T) {
 // A pool's fault that gateways report for some of them only, such as one that has another disk in the pool's place.
 func TestAPoolThatOneOfSeveralGatewaysDoesNotIdentifyIsAWarning(t *testing.T) {
 	s := healthy()
-	s.pool().Status.Conditions = degraded(model.ReasonUnidentified, "gateway gw-2: no marker")
+	s.pool().Status.Conditions = degraded(model.ReasonPoolNotIdentified, "gateway gw-2: no marker")
 	if items := s.items(); len(items) != 1 || items[0].Rule.ID != "PoolNotIdentified" || items[0].Severity != findings.Warning {
 		t.Errorf("%+v", items)
 	}

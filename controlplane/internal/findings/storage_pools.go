@@ -21,7 +21,7 @@ func (s *survey) storagePool(p *model.StoragePool) {
 	doubt := "may be other storage than it was; nothing is created or deleted there: "
 	switch {
 	case ready.Status != model.ConditionFalse, ready.Reason == model.ReasonNoGateway: // the latter is what reach finds
-	case ready.Reason == model.ReasonUnidentified:
+	case ready.Reason == model.ReasonPoolNotIdentified:
 		s.add(rulePoolNotIdentified, of(p), doubt+ready.Message, identify, ready.LastTransitionTime)
 	default:
 		s.add(rulePoolUnreachable, of(p), "is not reachable: "+ready.Message,
@@ -53,7 +53,7 @@ func (s *survey) degradedPool(p *model.StoragePool, c model.Condition, doubt, id
 	case c.Reason == model.ReasonDevicesUnusable:
 		s.add(ruleDevicesUnusable, of(p), "has devices that cannot hold a volume: "+c.Message, "the message names the remedy", since)
 	case c.Reason == model.ReasonNearlyFull, s.has(of(p), Warning): // the same fault as another finding about the pool
-	case c.Reason == model.ReasonUnidentified: // another gateway identifies it, and serves its volumes
+	case c.Reason == model.ReasonPoolNotIdentified: // another gateway identifies it, and serves its volumes
 		s.add(rulePoolNotIdentified, of(p), doubt+c.Message, identify, since, asOnly(Warning))
 	default:
 		s.add(rulePoolDegraded, of(p), "has a problem: "+c.Message, "look at its storage: "+placeOf(p)+", and at the logs of the gateways", since)

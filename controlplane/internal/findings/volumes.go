@@ -51,7 +51,7 @@ func (s *survey) degradedVolume(v *model.Volume, c model.Condition) {
 	switch c.Reason {
 	case model.ReasonMediumFailed:
 		unusable("the message names the remedy; `sluicectl volume move` opens the data again")
-	case model.ReasonImageMissing, model.ReasonUnidentified, model.ReasonOpenFailed:
+	case model.ReasonImageMissing, model.ReasonPoolNotIdentified, model.ReasonOpenFailed:
 		unusable(look)
 	case model.ReasonMediumMisplaced:
 		s.add(ruleVolumeMisplaced, of(v), "another file or image has the name of its data: "+c.Message,
@@ -81,6 +81,8 @@ func (s *survey) ownerless(v *model.Volume) {
 	orphaned := v.Status.Ownership.State == model.Orphaned
 	late := s.system.Time.Sub(ready.LastTransitionTime) > takeoverLimit
 	switch {
+	case ready.Reason == model.ReasonTakeoverPending && !late: // another gateway is expected to take it over
+		return
 	case orphaned:
 	case ready.Status != model.ConditionFalse:
 		return

@@ -6,8 +6,8 @@ const (
 	ReasonMediumFailed = "MediumFailed"
 	// ReasonMediumMisplaced: hosts use the medium, but the next opening will fail.
 	ReasonMediumMisplaced = "MediumMisplaced"
-	// ReasonUnidentified: the storage that gateways find in place of the pool may be other storage.
-	ReasonUnidentified = "PoolNotIdentified"
+	// ReasonPoolNotIdentified: the storage that gateways find in place of the pool may be other storage.
+	ReasonPoolNotIdentified = "PoolNotIdentified"
 	// ReasonImageMissing: the volume has an image, but the pool does not contain it.
 	ReasonImageMissing = "ImageMissing"
 	// ReasonOpenFailed: a gateway could not open the volume.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"time"
 )
 
@@ -150,15 +149,41 @@ const ReasonMoveRequested = "MoveRequested"
 // ReasonRollBackRequested of a volume's Progressing condition: a user requested a rollback, which has not ended.
 const ReasonRollBackRequested = "RollBackRequested"
 
-// ReasonOwnerDead of a volume's Ready condition: its owner is gone, and no gateway can take over.
-const ReasonOwnerDead = "OwnerDead"
+// Reasons of a volume's Ready condition when it should have an owner and has none.
+const (
+	// ReasonTakeoverPending: a gateway that is expected to succeed takes over.
+	ReasonTakeoverPending = "TakeoverPending"
+	// ReasonOwnerDead: the owner is gone, and no gateway can take over.
+	ReasonOwnerDead = "OwnerDead"
+)
 
-// Stranded reports whether the leader has found that the owner is gone and no gateway can take over. Hosts would wait in vain
-// (R11).
+// TakeoverPossible reports whether hosts of a volume without an owner should wait for one (R11). A volume that is being deleted
+// or rolled back is not meant to have an owner.
+func (v *Volume) TakeoverPossible() bool {
+	return !v.Meta.Deleting() && v.Status.RollBack == nil && !v.Stranded()
+}
+
+// Stranded reports whether the leader has found that the volume has no owner and that no gateway can own it. Until the leader has
+// found that, hosts wait.
 func (v *Volume) Stranded() bool {
-	return v.Status.Ownership.State == Owned && slices.ContainsFunc(v.Status.Conditions, func(c Condition) bool {
-		return c.Type == ConditionReady && c.Status == ConditionFalse && c.Reason == ReasonOwnerDead
-	})
+	switch v.notReady() {
+	case ReasonOwnerDead, ReasonNoGateway, ReasonOpenFailed, ReasonImageMissing, ReasonPoolNotIdentified:
+		return true
+	}
+	return false
+}
+
+// TakeoverPending reports whether the leader has found that the owner is gone and another gateway takes over.
+func (v *Volume) TakeoverPending() bool { return v.notReady() == ReasonTakeoverPending }
+
+// notReady returns the reason of the Ready condition if that is False; else it is empty.
+func (v *Volume) notReady() string {
+	for _, c := range v.Status.Conditions {
+		if c.Type == ConditionReady && c.Status == ConditionFalse {
+			return c.Reason
+		}
+	}
+	return ""
 }
 
 // Metadata implements Object.

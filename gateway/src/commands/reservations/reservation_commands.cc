@@ -4,6 +4,7 @@
 //
 // - Committed: apply, unit attentions, next change, aborts, answer.
 // - Not committed: next change, BUSY.
+// - No room for the state: next change, CHECK CONDITION.
 // - Unknown: the nexus is dropped without an answer. The state that the store then reports is
 //   applied with unit attentions and aborts; then the next change (reservation_queue.h).
 //
@@ -32,6 +33,8 @@
 namespace sluice::lun {
 namespace {
 
+using scsi::Sense;
+using scsi::SenseKey;
 using scsi::Status;
 
 const NexusId& nexus_of(const Command& command) { return command.nexus->id(); }
@@ -104,6 +107,18 @@ void apply(const ChangePtr& change) {
                    });
 }
 
+// A host that got BUSY would repeat the command until an administrator frees space.
+Sense no_room_sense(const Command& command) {
+  switch (static_cast<scsi::PrOutAction>(command.full_cdb()[1] & 0x1f)) {
+    case scsi::PrOutAction::kRegister:
+    case scsi::PrOutAction::kRegisterAndIgnoreExistingKey:
+    case scsi::PrOutAction::kRegisterAndMove:  // 55/04: INSUFFICIENT REGISTRATION RESOURCES
+      return Sense::make(SenseKey::kIllegalRequest, 0x55, 0x04);
+    default:  // 55/02: INSUFFICIENT RESERVATION RESOURCES
+      return Sense::make(SenseKey::kIllegalRequest, 0x55, 0x02);
+  }
+}
+
 void committed(const ChangePtr& change, CommitOutcome outcome, const std::string& error) {
   if (outcome == CommitOutcome::kCommitted) return apply(change);
   const std::shared_ptr<Unit> unit = change->unit;
@@ -111,12 +126,18 @@ void committed(const ChangePtr& change, CommitOutcome outcome, const std::string
   log::warning("reservations not committed",
                {{"unit", unit->uuid_text()},
                 {"initiator", nexus_of(command).initiator_name},
-                {"outcome", outcome == CommitOutcome::kUnknown ? "unknown" : "not committed"},
+                {"outcome", outcome == CommitOutcome::kUnknown  ? "unknown"
+                            : outcome == CommitOutcome::kNoRoom ? "no room"
+                                                                : "not committed"},
                 {"error", error}});
   // DESIGN R3: BUSY means "not executed", which must be certain.
   if (outcome == CommitOutcome::kNotCommitted) {
     begin_next_change(*unit);
     return finish_status(command, Status::kBusy);
+  }
+  if (outcome == CommitOutcome::kNoRoom) {
+    begin_next_change(*unit);
+    return finish_sense(command, no_room_sense(command));
   }
   hold_in_doubt(unit, context_of(command), std::move(change->decision), nexus_of(command));
   command.outcome = Outcome::kUnknown;

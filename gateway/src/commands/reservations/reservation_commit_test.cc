@@ -62,6 +62,25 @@ TEST_F(ReservationCommandsTest, AProvablyFailedCommitReturnsBusyAndChangesNothin
   EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}), Status::kGood);
 }
 
+// SPC-5 §5.14.7. BUSY would make a host repeat the command until there is space.
+TEST_F(ReservationCommandsTest, AChangeWithoutRoomReturnsInsufficientResourcesAndChangesNothing) {
+  EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}), Status::kGood);
+  store->outcome = CommitOutcome::kNoRoom;
+  const Out reserve{.key = 0xa, .type = scsi::PrType::kWriteExclusive};
+  EXPECT_EQ(
+      run(begin_out(*a, PrOutAction::kRegister, {.key = 0xa, .service_action_key = 0xb})).sense(),
+      0x055504u);
+  EXPECT_EQ(
+      run(begin_out(*a, PrOutAction::kRegisterAndIgnoreExistingKey, {.service_action_key = 0xb}))
+          .sense(),
+      0x055504u);
+  EXPECT_EQ(run(begin_out(*a, PrOutAction::kReserve, reserve)).sense(), 0x055502u);
+  ASSERT_EQ(state().registrations.size(), 1u);
+  EXPECT_EQ(state().registrations[0].key, 0xau);
+  store->outcome = CommitOutcome::kCommitted;
+  EXPECT_EQ(out(*a, PrOutAction::kReserve, reserve), Status::kGood) << "the next change";
+}
+
 TEST_F(ReservationCommandsTest, AChangeAbortedWhileItWaitsDoesNothing) {
   store->holds = true;
   Task& first = begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});

@@ -1,6 +1,7 @@
 #include "control/local/claim_slots.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -91,8 +92,26 @@ Result<void> ClaimSlots::bring_up(const std::optional<Found>& slots, Record* rec
   return {};
 }
 
+// In place, because a full pool has no room for another file. The slots are emptied one by one, so
+// that a power failure damages at most one.
 Result<void> ClaimSlots::clear() const {
-  return replace_file(directory_, name_, std::string(kAllBytes, '\0'), shown_);
+  const FileDescriptor file(
+      ::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0 ||
+      status.st_size != static_cast<off_t>(kAllBytes)) {
+    return replace_file(directory_, name_, std::string(kAllBytes, '\0'), shown_, nullptr,
+                        Outlasts::kPowerCut, Updates::kInPlace);
+  }
+  constexpr std::array<char, kSlotBytes> kEmpty{};
+  for (size_t slot = 0; slot < kSlots; ++slot) {
+    const ssize_t n =
+        ::pwrite(file.get(), kEmpty.data(), kSlotBytes, static_cast<off_t>(slot * kSlotBytes));
+    if (n != static_cast<ssize_t>(kSlotBytes) || ::fdatasync(file.get()) != 0) {
+      return Error{"can't empty the claims beside " + shown_ + ": " + reason_of(errno)};
+    }
+  }
+  return {};
 }
 
 Result<bool> ClaimSlots::write(const Record& record, Outlasts outlasts,

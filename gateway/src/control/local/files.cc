@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <isa-l/crc.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,8 +18,12 @@
 namespace sluice::control {
 namespace {
 
+// errno stays.
 Error failed(const char* what, const std::string& shown) {
-  return Error{"can't " + std::string(what) + ' ' + shown + ": " + reason_of(errno)};
+  const int error = errno;
+  Error failure{"can't " + std::string(what) + ' ' + shown + ": " + reason_of(error)};
+  errno = error;
+  return failure;
 }
 
 std::string remedy_of(int error) {
@@ -45,11 +51,21 @@ std::string remedy_of(int error) {
   }
 }
 
+// Only an empty file can get this flag. Other file systems refuse it, and then overwrite in place
+// anyway, or always copy.
+void avoid_copy_on_write(int file) {
+  int flags = 0;
+  if (::ioctl(file, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_NOCOW_FL;
+  ::ioctl(file, FS_IOC_SETFLAGS, &flags);
+}
+
 Result<void> write_whole(int directory, const std::string& name, std::string_view text,
-                         const std::string& shown, Outlasts outlasts) {
+                         const std::string& shown, Outlasts outlasts, Updates updates) {
   const FileDescriptor file(::openat(directory, name.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return failed("create", shown);
+  if (updates == Updates::kInPlace) avoid_copy_on_write(file.get());
   while (!text.empty()) {
     const ssize_t n = ::write(file.get(), text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
@@ -61,6 +77,8 @@ Result<void> write_whole(int directory, const std::string& name, std::string_vie
 }
 
 }  // namespace
+
+bool is_out_of_space(int error) { return error == ENOSPC || error == EDQUOT; }
 
 std::string reason_of(int error) {
   const std::string remedy = remedy_of(error);
@@ -88,10 +106,11 @@ Result<FileDescriptor> open_beneath(int directory, const std::string& path, int 
 }
 
 Result<void> replace_file(int directory, const std::string& name, std::string_view text,
-                          const std::string& shown, bool* renamed, Outlasts outlasts) {
+                          const std::string& shown, bool* renamed, Outlasts outlasts,
+                          Updates updates) {
   if (renamed != nullptr) *renamed = false;
   const std::string beside = name + ".new";
-  Result<void> written = write_whole(directory, beside, text, shown, outlasts);
+  Result<void> written = write_whole(directory, beside, text, shown, outlasts, updates);
   if (!written) return written;
   if (renamed != nullptr) *renamed = true;
   if (::renameat(directory, beside.c_str(), directory, name.c_str()) != 0) {

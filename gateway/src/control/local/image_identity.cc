@@ -67,6 +67,17 @@ std::string described(const ImageIdentity& identity) {
                      identity.size == 0 ? "" : fmt::format(", {} bytes", identity.size));
 }
 
+// A full pool has no room for the record of an image that a former release created. That release
+// served the image without one, so does this one, and the next opening records it.
+Result<void> record_if_room(const ImageRecords& where, const std::string& location, int file) {
+  errno = 0;
+  Result<void> recorded = record_image(where, location, file);
+  if (recorded || !is_out_of_space(errno)) return recorded;
+  log::warning("an image is used without a record of its identity",
+               {{"record", shown_name(where, location)}, {"error", recorded.error()}});
+  return {};
+}
+
 }  // namespace
 
 std::string format_identity(const ImageIdentity& identity) {
@@ -100,7 +111,7 @@ Result<void> verify_image(const ImageRecords& where, const std::string& location
   const std::string path = where.path + '/' + location;
   const auto texts = read_copies(where.records, name_of(location), shown);
   if (!texts) return Error{texts.error()};
-  if (!texts.value()) return record_image(where, location, file);
+  if (!texts.value()) return record_if_room(where, location, file);
   std::optional<ImageIdentity> recorded;
   for (const std::string& text : *texts.value()) {
     if (!recorded) recorded = parse_identity(text);

@@ -23,6 +23,12 @@ class NodeStorage : public VolumeStorage {
   void update(const Record& record, std::function<void(Result<void>)> done) override {
     done(record_.update(record));
   }
+  bool reserves_room() const override { return true; }
+  Result<Room> reserve(const Record& record) override {
+    const Result<bool> reserved = record_.reserve(record);
+    if (!reserved) return Error{reserved.error()};
+    return reserved.value() ? Room::kMade : Room::kNone;
+  }
   HolderAnswer ask(const Record& record, uint64_t order) override {
     return ask_holder(home_->records(), record.holder, volume_, order, limits::kHolderPatience);
   }

@@ -38,18 +38,22 @@ class RecordDamageTest : public testing::Test {
 };
 
 TEST_F(RecordDamageTest, ARecordIsReadDespiteADamagedByteInAnyOfItsFiles) {
-  for (const std::string end : {".volume", ".copy", ".holder"}) {
+  Record changed = some_record();
+  changed.generation += 1;
+  ASSERT_TRUE(file_.update(changed)) << "the slots have a record";
+  for (const std::string end : {".volume", ".copy", ".holder", ".slots"}) {
     const std::string whole = content(end);
     for (size_t i = 0; i < whole.size(); ++i) {
-      // Of each block's padding a few bytes stand for all.
-      if (whole[i] == '\0' && i % 1024 != 1023) continue;
+      // Of each block's padding a few bytes stand for all. In a slot it is not read.
+      if (whole[i] == '\0' && (i % 1024 != 1023 || end == ".slots")) continue;
       damage(end, i);
       const Result<std::optional<Record>> found = file_.read();
       ASSERT_TRUE(found) << end << " byte " << i << ": " << found.error();
       ASSERT_EQ(found.value()->epoch, 7u) << end << " byte " << i;
       ASSERT_EQ(found.value()->holder, some_record().holder) << end << " byte " << i;
       ASSERT_EQ(found.value()->reservations, some_record().reservations) << end << " byte " << i;
-      ASSERT_EQ(found.value()->reservations_known, end != ".volume") << end << " byte " << i;
+      const bool known = end != ".volume" && end != ".slots";
+      ASSERT_EQ(found.value()->reservations_known, known) << end << " byte " << i;
       put(end, whole);
     }
   }
@@ -97,6 +101,43 @@ TEST_F(RecordDamageTest, ARecordIsRefusedIfBothFilesAreDamagedAndTheClaimsAreMis
   ASSERT_FALSE(file_.read());
   EXPECT_NE(file_.read().error().find("restore it and its copy"), std::string::npos);
   EXPECT_FALSE(file_.claim(next(), Outlasts::kPowerCut));
+}
+
+// A slot may have had the newest record, which only the control plane knows then.
+TEST_F(RecordDamageTest, ADamagedSlotIsWrittenAgainByTheNextOwnerWithTheStoresReservations) {
+  Record changed = some_record();
+  changed.generation += 1;
+  ASSERT_TRUE(file_.update(changed));
+  damage(".slots", 40);
+  EXPECT_FALSE(file_.read().value()->reservations_known);
+  Record owner = next();
+  owner.generation = changed.generation;
+  ASSERT_TRUE(file_.claim(owner, Outlasts::kPowerCut));
+  EXPECT_EQ(file_.read().value(), owner);
+}
+
+// A gateway of an earlier release does not know the slots, and replaces `.volume` alone.
+TEST_F(RecordDamageTest, ARecordOfAnEarlierReleaseTakesPrecedenceOverTheSlots) {
+  Record changed = some_record();
+  changed.generation += 1;
+  ASSERT_TRUE(file_.update(changed));
+  Record earlier = next();
+  earlier.generation = changed.generation + 1;
+  put(".volume", format_record(earlier));
+  EXPECT_EQ(file_.read().value(), earlier);
+}
+
+// The owner died between the two writes.
+TEST_F(RecordDamageTest, ARecordThatIsOnlyInItsSlotTakesPrecedence) {
+  const std::string volume = content(".volume");
+  const std::string copy = content(".copy");
+  Record changed = some_record();
+  changed.generation += 1;
+  ASSERT_TRUE(file_.update(changed));
+  put(".volume", volume);
+  EXPECT_EQ(file_.read().value(), changed);
+  put(".copy", copy);
+  EXPECT_EQ(file_.read().value(), changed);
 }
 
 // A gateway of an earlier release writes no copy.

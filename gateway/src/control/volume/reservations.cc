@@ -154,9 +154,48 @@ void StreamReservations::commit(const std::string& unit_uuid, const lun::Reserva
         return respond(lun::CommitOutcome::kUnknown, why);
     }
   };
-  if (!send_commit(unit_uuid, epoch, generation, state, deadline, answer)) {
-    respond(lun::CommitOutcome::kNotCommitted, "there is no stream to the control plane");
+  make_room(unit_uuid, epoch, state, deadline, respond, [=, this] {
+    if (!send_commit(unit_uuid, epoch, generation, state, deadline, answer)) {
+      respond(lun::CommitOutcome::kNotCommitted, "there is no stream to the control plane");
+    }
+  });
+}
+
+// Before anything is sent, so a failure is certainly not stored. Neither is called twice, and
+// `made` is not called after the time limit.
+void StreamReservations::make_room(
+    const std::string& volume, uint64_t epoch, const lun::ReservationState& state, Nanos deadline,
+    std::function<void(lun::CommitOutcome failure, const std::string& why)> failed,
+    std::function<void()> made) {
+  Owned owned;
+  uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = owned_.find(volume);
+    if (at != owned_.end() && at->second.record.epoch == epoch) owned = at->second;
+    if (owned.storage && owned.storage->reserves_room()) {
+      id = next_id_++;
+      waiting_[id] = {deadline, false,
+                      [failed, made](wire::CommitResult result, const wire::ReservationState*,
+                                     const std::string& why) {
+                        if (result == wire::COMMIT_RESULT_COMMITTED) return made();
+                        failed(result == wire::COMMIT_RESULT_NOT_COMMITTED
+                                   ? lun::CommitOutcome::kNoRoom
+                                   : lun::CommitOutcome::kNotCommitted,
+                               why);
+                      }};
+    }
   }
+  if (!owned.storage) return failed(lun::CommitOutcome::kNotCommitted, kNotOwner);
+  if (id == 0) return made();
+  owned.record.reservations = state;
+  setup_.executor.post({owned.group, "record " + volume}, [this, id, owned] {
+    const Result<Room> room = owned.storage->reserve(owned.record);
+    if (!room) return answered(id, wire::COMMIT_RESULT_UNSPECIFIED, nullptr, room.error());
+    const bool is_made = room.value() == Room::kMade;
+    answered(id, is_made ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_NOT_COMMITTED,
+             nullptr, is_made ? "" : "the pool is full: free space in it or add to it");
+  });
 }
 
 // The control plane stored `generation`: writes it beside the data within the same time limit.

@@ -1,9 +1,11 @@
-// Persistent reservations of a cluster's volumes. A commit goes to the control plane
-// (compare-and-swap on epoch and generation, DESIGN R8), then to the record beside the data, then
-// the command ends with GOOD. One store serves all units; the key is the volume's uid.
+// Persistent reservations of a cluster's volumes. A commit makes room for the record beside the
+// data. Then it goes to the control plane (compare-and-swap on epoch and generation, DESIGN R8),
+// then to the record, and the command ends with GOOD. So the next owner can write what the control
+// plane has stored, also in a full pool. One store serves all units; the key is the volume's uid.
 //
 // - kCommitted: both copies are durable.
 // - kNotCommitted: there was no stream to send it, or the control plane rejected it.
+// - kNoRoom: the pool has no room for the record. Nothing was sent.
 // - kUnknown: the stream ended, the time limit passed, the record could not be written, or another
 //   generation was stored. The unit reads before it decides.
 //
@@ -86,6 +88,10 @@ class StreamReservations final : public lun::ReservationStore {
                 const std::string& why);
   bool send_commit(const std::string& volume, uint64_t epoch, uint64_t generation,
                    const lun::ReservationState& state, Nanos deadline, Answer answer);
+  void make_room(const std::string& volume, uint64_t epoch, const lun::ReservationState& state,
+                 Nanos deadline,
+                 std::function<void(lun::CommitOutcome failure, const std::string& why)> failed,
+                 std::function<void()> made);
   void written_too(const std::string& volume, uint64_t epoch, uint64_t generation,
                    const lun::ReservationState& state, Nanos deadline,
                    std::function<void(Result<void>)> done);

@@ -4,6 +4,8 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
+#include <future>
 
 #include "base/limits.h"
 #include "control/test_objects.h"
@@ -54,7 +56,11 @@ class RecordOnlyStorage final : public VolumeStorage {
   Holder self() const override { return {}; }
   int64_t allocated_bytes() const override { return 0; }
 
+  bool reserves_room() const override { return reserve_.operator bool(); }
+  Result<Room> reserve(const Record& record) override { return reserve_(record); }
+
   std::string problem;
+  std::function<Result<Room>(const Record&)> reserve_;  // empty: it always has room
   Record record_;
 };
 
@@ -169,6 +175,50 @@ TEST_F(ReservationsTest, ARecordThatCannotBeWrittenLeavesTheOutcomeUnknown) {
   reactors_.run_one();
   EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
   EXPECT_EQ(error_, "no space");
+}
+
+// R3: what has no room beside the data is not stored anywhere, so the next owner can write all that
+// the control plane has.
+TEST_F(ReservationsTest, ACommitWithoutRoomForItsRecordIsNotSent) {
+  std::optional<uint32_t> asked;
+  storage_->reserve_ = [&](const Record& record) {
+    asked = record.reservations.generation;
+    return Result<Room>(Room::kNone);
+  };
+  commit(9);
+  reactors_.run_one();
+  EXPECT_EQ(asked, 9u);
+  EXPECT_EQ(outcome_, CommitOutcome::kNoRoom);
+  EXPECT_TRUE(sent_.empty());
+  EXPECT_EQ(storage_->record_.generation, 0u);
+}
+
+TEST_F(ReservationsTest, ACommitIsNotSentIfRoomCannotBeMadeForAnotherReason) {
+  storage_->reserve_ = [](const Record&) { return Result<Room>(Error{"the disk is broken"}); };
+  commit(9);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
+  EXPECT_EQ(error_, "the disk is broken");
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(ReservationsTest, ACommitThatWaitsTooLongForRoomIsNotSentLater) {
+  std::promise<void> hang;
+  std::promise<void> asked;
+  storage_->reserve_ = [&, hangs = std::shared_future(hang.get_future())](const Record&) {
+    asked.set_value();
+    hangs.wait();
+    return Result<Room>(Room::kMade);
+  };
+  commit(9);
+  asked.get_future().wait();
+  now_ += limits::kReservationStoreBound;
+  store_.tick();
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
+  hang.set_value();
+  executor_.stop();
+  EXPECT_TRUE(sent_.empty());
 }
 
 TEST_F(ReservationsTest, ANewerEpochFencesTheVolume) {

@@ -311,7 +311,9 @@ bool Volume::release_storage(State next) {
 void Volume::fail(const std::string& why) {
   log::error("volume can't be served",
              {{"volume", uid_}, {"epoch", order_->epoch()}, {"reason", why}});
-  follow(order_->transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
+  // R11: only the control plane knows whether another gateway can take over. Its answer to this
+  // report is the next order.
+  follow(lun::Standing::kTransitioning);
   closed_epoch_ = order_->epoch();
   if (release_storage(State::kEpochOver)) {
     report(wire::VOLUME_STATE_FAILED, closed_epoch_, why);

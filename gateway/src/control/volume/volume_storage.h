@@ -2,7 +2,7 @@
 // another machine (Ceph images) do not block here: they return "pending", and later call the `wake`
 // that was passed when the storage was created.
 //
-// Threads: the volume's strand, one task at a time; update() on any thread.
+// Threads: the volume's strand, one task at a time; update() and reserve() on any thread.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,9 @@
 #include "control/wire.h"
 
 namespace sluice::control {
+
+// Of VolumeStorage::reserve(). kNone: the file system is full.
+enum class Room : uint8_t { kMade, kNone };
 
 class VolumeStorage {
  public:
@@ -40,6 +43,12 @@ class VolumeStorage {
   virtual Result<Claim> claim(const Record& record, Outlasts outlasts) = 0;
   // Refused unless the record names this process and this epoch. `done` runs on any thread.
   virtual void update(const Record& record, std::function<void(Result<void>)> done) = 0;
+  // Whether room for a record can be lacking. Then reserve() comes before a change that makes it
+  // larger.
+  virtual bool reserves_room() const { return false; }
+  // Makes room for this record, so that update(), and the claim of a later owner, needs no free
+  // space. Blocks; on any thread. Nothing has changed if it returns kNone or an error.
+  virtual Result<Room> reserve(const Record& /*record*/) { return Room::kMade; }
   // Grows the open data to at least `bytes` if that needs another machine; otherwise the backend
   // grows itself and this does nothing. kPending: call again after `wake`.
   virtual Result<Growth> grow(uint64_t /*bytes*/) { return Growth::kDone; }

@@ -88,11 +88,26 @@ TEST_F(VolumeTest, AFailedOpeningIsFinalForTheEpoch) {
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
   EXPECT_EQ(last().reason(), "no such file");
-  EXPECT_EQ(unit_.role->standing, lun::Standing::kUnavailable);
   disk_.broken = false;
   give(order(wire::VOLUME_ROLE_OWNER, 5, 11));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
   EXPECT_FALSE(disk_.locked);
+}
+
+// R11: a gateway that can't open the volume does not know whether another one can.
+TEST_F(VolumeTest, HostsWaitAfterAFailedOpeningUntilTheControlPlaneExcludesATakeover) {
+  disk_.broken = true;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kTransitioning);
+  wire::DesiredVolume next = order(wire::VOLUME_ROLE_FORWARDER, 5, 11, 0);
+  next.set_transitioning(true);
+  give(next);
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kTransitioning);
+  next.set_order(12);
+  next.set_transitioning(false);
+  give(next);
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kUnavailable);
 }
 
 TEST_F(VolumeTest, ANewerEpochFencesTheServingOwner) {

@@ -7,9 +7,10 @@
 // - Asynchronous: commit() and read() only start an operation and wait for neither disk nor
 //   network. Any thread may call them. `done` runs exactly once, as a task posted to the reactor
 //   that `reply` names, never within the call and on no other thread.
-// - Three outcomes (DESIGN R3). kCommitted: the whole state is durable even if a process dies now;
+// - Four outcomes (DESIGN R3). kCommitted: the whole state is durable even if a process dies now;
 //   a later read() or restart finds it, or a newer state. kNotCommitted: it provably is not and
-//   never will be stored; no attempt is still in progress. kUnknown: everything else, including a
+//   never will be stored; no attempt is still in progress. kNoRoom: as kNotCommitted, because the
+//   storage has no room for a state of that size. kUnknown: everything else, including a
 //   timeout after the request was sent. In doubt the outcome is kUnknown: that costs a dropped
 //   nexus, while a wrong kNotCommitted costs data.
 // - read() is linearizable and final. It returns the state in effect, regardless of APTPL and with
@@ -39,7 +40,7 @@
 
 namespace sluice::lun {
 
-enum class CommitOutcome : uint8_t { kCommitted, kNotCommitted, kUnknown };
+enum class CommitOutcome : uint8_t { kCommitted, kNotCommitted, kNoRoom, kUnknown };
 
 // The destination of the answer.
 struct StoreReply {

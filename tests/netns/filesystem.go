@@ -11,14 +11,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is a mounted XFS of 512 MiB in a file. It shares blocks between files (reflink).
+// FileSystem is a mounted file system, in a file unless it is a tmpfs.
 type FileSystem struct {
 	// Directory at which it is mounted.
 	Directory string
 	image     string
 }
 
-// XFS makes a file system in a folder. It fails if the machine does not support it: no mkfs.xfs, no loop devices, not root.
+// Small makes a file system of a kind, tmpfs, ext4 or xfs, in a folder. It is small enough to be filled. It fails if the machine
+// does not support it: no program to make it, no loop devices, not root.
+func Small(kind, scratch string) (*FileSystem, error) {
+	f := &FileSystem{Directory: filepath.Join(scratch, "pool"), image: filepath.Join(scratch, "disk")}
+	if err := os.Mkdir(f.Directory, 0o700); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "tmpfs":
+		return f, command("mount", "-t", "tmpfs", "-o", "size=24M,mode=700", "tmpfs", f.Directory)
+	case "ext4": // without blocks reserved for root
+		if err := errors.Join(command("truncate", "-s", "64M", f.image), command("mkfs.ext4", "-q", "-m", "0", f.image)); err != nil {
+			return nil, err
+		}
+	default: // xfs: no smaller one is possible
+		if err := errors.Join(command("truncate", "-s", "300M", f.image), command("mkfs.xfs", "-q", f.image)); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.Mount()
+}
+
+// fillSizes are the sizes of writes that fill a file system, in bytes.
+var fillSizes = []int{1 << 20, 4096, 512}
+
+// Fill fills the file system to the last block, with the file "fill".
+func (f *FileSystem) Fill() error {
+	file, err := os.OpenFile(filepath.Join(f.Directory, "fill"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, size := range fillSizes {
+		block := make([]byte, size)
+		for err == nil {
+			if _, err = file.Write(block); err == nil {
+				err = file.Sync() // only then are the blocks allocated
+			}
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			return errors.Join(err, file.Close())
+		}
+		err = nil
+	}
+	return file.Close()
+}
+
+// XFS makes a file system of 512 MiB that shares blocks between files (reflink), in a folder. It fails if the machine does not support it: no mkfs.xfs, no loop devices, not root.
 func XFS(scratch string) (*FileSystem, error) {
 	f := &FileSystem{Directory: filepath.Join(scratch, "pool"), image: filepath.Join(scratch, "disk")}
 	if err := os.Mkdir(f.Directory, 0o700); err != nil {
