@@ -217,6 +217,7 @@ func volumeAlarms(volume *pb.Volume) []finding {
 	remedies := map[string]string{
 		"MediumFailed":    "the message names the remedy; `sluicectl volume move` opens the image again",
 		"MediumMisplaced": "rename the former file back, or restore the mount, before the volume moves",
+		"MediumStuck":     "check the disk, file system or Ceph pool below it; hosts continue when it does",
 		"OpenFailed":      "the message names the remedy",
 	}
 	for _, c := range badConditions(volume) {

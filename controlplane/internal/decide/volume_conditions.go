@@ -19,13 +19,13 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	if closed == "" && serves && present != Gone {
 		closed, why = v.medium(volume)
 	}
-	ready := closed != reasonMediumFailed && made && (!wanted && closed == "" || wanted && serves && present != Gone)
+	ready := !stopsHosts(closed) && made && (!wanted && closed == "" || wanted && serves && present != Gone)
 	reason, message := "Ready", choose(wanted, fmt.Sprintf("gateway %s owns it", v.gatewayName(ownership.Owner.Number)), "no target exports it")
 	switch {
 	case !made:
 		reason, message = cmp.Or(image.reason, "NoImage"), image.message
 	case ready:
-	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
+	case closed != "" && (!serves || present == Gone), stopsHosts(closed):
 		reason, message = closed, why
 	case ownership.State == model.Fencing:
 		reason, message = "Fencing", v.fencingMessage(volume)
@@ -43,7 +43,8 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 		absent = false
 		decision.wait(left)
 	}
-	if closed != "" && decision.Alarm == "" {
+	// The gateways' metrics raise an alert for a medium that is stuck, also without a control plane.
+	if closed != "" && closed != reasonMediumStuck && decision.Alarm == "" {
 		decision.Alarm = AlarmUnusable
 	}
 	takenOut := v.takenOut(volume, v.StoragePools[volume.Spec.Pool])
