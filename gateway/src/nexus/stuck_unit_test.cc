@@ -41,6 +41,7 @@ class StuckUnit : public LunTest {
   std::shared_ptr<Nexus> a;
   std::shared_ptr<Nexus> b;
   uint64_t next_block = 0;
+  int finished = 0;
 };
 
 TEST_F(StuckUnit, IsFoundOnceAndEndsWithTheNextCompletion) {
@@ -116,7 +117,6 @@ TEST_F(StuckUnit, HasNoLimitWhileItIsNotStuck) {
 TEST_F(StuckUnit, CountsDetachedCommands) {
   read(limits::kMaxStuckRequests);
   become_stuck();
-  int finished = 0;
   for (const auto& nexus : {a, b}) nexus->abort_task_set(0, [&] { ++finished; });
   now += limits::kAbortBound;
   for (const auto& nexus : {a, b}) nexus->tick();

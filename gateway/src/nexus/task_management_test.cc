@@ -24,6 +24,7 @@ class TaskManagementTest : public LunTest {
   std::shared_ptr<Nexus> a;
   std::shared_ptr<Nexus> b;
   int finished = 0;
+  int ended = 0;
 };
 
 TEST_F(TaskManagementTest, LogicalUnitResetWaitsForTheIoOfEveryNexus) {
@@ -203,7 +204,6 @@ TEST_F(TaskManagementTest, AbortEverywhereWaitsForTheBackendUnlessItsScopeSaysOt
 
 TEST_F(TaskManagementTest, ACloseReportsTheEndOfTheNexusBeforeTheBackendHasReleasedItsCommands) {
   start(*a, read16(0, 1));
-  int ended = 0;
   a->close(true, note(), [&] { ++ended; });
   reactors.run();
   EXPECT_EQ(ended, 0);
