@@ -75,6 +75,8 @@ func hangingDisk(t *testing.T, options string) (*disk.Disk, *netns.Process) {
 			t.Log(process.LogTail(20))
 		}
 	})
+	// The kernel may close the listening socket of the former process's ring after its end, and a connection to it is reset.
+	untilLogged(t, process, "listening")
 	if err := netns.UntilListens(soon(t), process, portal); err != nil {
 		t.Fatal(err)
 	}

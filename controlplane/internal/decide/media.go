@@ -12,26 +12,40 @@ const (
 	reasonMediumFailed = model.ReasonMediumFailed
 	// reasonMediumMisplaced: hosts use the medium, but the next opening will fail.
 	reasonMediumMisplaced = model.ReasonMediumMisplaced
+	// reasonMediumStuck: commands of hosts wait for the medium, which completes none.
+	reasonMediumStuck = model.ReasonMediumStuck
 )
 
 // medium returns the problem that the present owner reports of a served volume's medium; an empty reason: none.
 func (v *LeaderView) medium(volume *model.Volume) (reason, message string) {
 	ownership := volume.Status.Ownership
 	r, known := v.report(volume.Meta.UID, ownership.Owner)
-	if !known || r.State != model.VolumeServing || r.Epoch != ownership.Epoch || r.MediumProblem == "" && !r.MediumNotReady {
+	if !known || r.State != model.VolumeServing || r.Epoch != ownership.Epoch {
 		return "", ""
 	}
-	reason = reasonMediumMisplaced
-	if r.MediumNotReady {
+	switch {
+	case r.MediumNotReady:
 		reason = reasonMediumFailed
+	case r.MediumStuck:
+		return reasonMediumStuck, fmt.Sprintf("gateway %s: the medium has commands of hosts and completes none; hosts wait for it",
+			v.gatewayName(ownership.Owner.Number))
+	case r.MediumProblem != "":
+		reason = reasonMediumMisplaced
+	default:
+		return "", ""
 	}
 	return reason, fmt.Sprintf("gateway %s: %s", v.gatewayName(ownership.Owner.Number), r.MediumProblem)
+}
+
+// stopsHosts reports whether hosts cannot use the medium now because of the reason that medium() returned.
+func stopsHosts(reason string) bool {
+	return reason == reasonMediumFailed || reason == reasonMediumStuck
 }
 
 // isUnusable reports whether a reason of the condition Degraded means that a volume's data cannot be served, or not after the next move.
 func isUnusable(reason string) bool {
 	switch reason {
-	case reasonMediumFailed, reasonMediumMisplaced, reasonUnidentified, reasonImageMissing, reasonFailed:
+	case reasonMediumFailed, reasonMediumMisplaced, reasonMediumStuck, reasonUnidentified, reasonImageMissing, reasonFailed:
 		return true
 	}
 	return false

@@ -10,11 +10,16 @@ import (
 
 // served returns a view in which gateway 1 owns volume "v" in epoch 3 and reports this health of its medium.
 func served(problem string, notReady bool) *decide.LeaderView {
+	return withHealth(model.VolumeObservation{MediumProblem: problem, MediumNotReady: notReady})
+}
+
+// withHealth does the same for any health in an observation.
+func withHealth(health model.VolumeObservation) *decide.LeaderView {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)
-	v.Observe(model.Observed{Version: term + 1, Volume: &model.VolumeReport{UID: "u", Gateway: ref(1),
-		VolumeObservation: model.VolumeObservation{Epoch: 3, Order: 7, State: model.VolumeServing, CapacityBytes: 1 << 20,
-			AllocatedBytes: -1, MediumProblem: problem, MediumNotReady: notReady}}}, start)
+	health.Epoch, health.Order, health.State = 3, 7, model.VolumeServing
+	health.CapacityBytes, health.AllocatedBytes = 1<<20, -1
+	v.Observe(model.Observed{Version: term + 1, Volume: &model.VolumeReport{UID: "u", Gateway: ref(1), VolumeObservation: health}}, start)
 	return v
 }
 
@@ -74,6 +79,41 @@ func TestAVolumeOfALostOwnerThatNoGatewayCanOpenNamesTheFailure(t *testing.T) {
 		for gateway := range uint32(2) {
 			v.Fail("v", gateway+1, start)
 		}
+	}
+}
+
+// The commands of hosts wait, so no host can use the volume.
+func TestAVolumeWhoseMediumIsStuckIsNotReadyUntilItContinues(t *testing.T) {
+	v := withHealth(model.VolumeObservation{MediumStuck: true})
+	event := func(volume *model.Volume, decision decide.Decision) *decide.Event {
+		for _, a := range decision.Actions {
+			if modifies(a, volume) && a.About().Event != nil {
+				return a.About().Event
+			}
+		}
+		return nil
+	}
+	volume, decision := *v.Volumes["v"], v.DecideVolume("v", start)
+	begun := event(&volume, decision)
+	for kind, status := range map[string]model.ConditionStatus{model.ConditionReady: model.ConditionFalse, model.ConditionDegraded: model.ConditionTrue} {
+		if c := conditionOf(t, volume.Status.Conditions, kind); c.Status != status || c.Reason != "MediumStuck" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if begun == nil || !begun.Warning || begun.Reason != "MediumStuck" {
+		t.Errorf("event %+v", begun)
+	}
+	volume.Meta.Version++
+	v.Put(&volume)
+	v.Observe(model.Observed{Version: term + 2, Volume: &model.VolumeReport{UID: "u", Gateway: ref(1), VolumeObservation: model.VolumeObservation{
+		Epoch: 3, Order: 7, State: model.VolumeServing, CapacityBytes: 1 << 20, AllocatedBytes: -1}}}, start)
+	after := volume
+	ended := event(&after, v.DecideVolume("v", start))
+	if c := conditionOf(t, after.Status.Conditions, model.ConditionReady); c.Status != model.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	if ended == nil || ended.Warning || !strings.Contains(ended.Message, "MediumStuck") {
+		t.Errorf("event %+v", ended)
 	}
 }
 

@@ -23,7 +23,7 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 	superseded := serves && present != Gone && decision.NoOwner
 	owner := v.GatewayByNumber(ownership.Owner.Number)
 	cutOff := ownership.State == model.Owned && present == Present && owner != nil && owner.Status.Health == model.GatewayNotServing
-	ready := closed != reasonMediumFailed && made && !superseded && !(wanted && cutOff) && (!wanted && closed == "" || wanted && serves && present != Gone)
+	ready := !stopsHosts(closed) && made && !superseded && !(wanted && cutOff) && (!wanted && closed == "" || wanted && serves && present != Gone)
 	lost := wanted && made && volume.Status.RollBack == nil && (serves && present == Gone ||
 		ownership.State == model.Orphaned || ownership.State == model.Unowned)
 	pending := lost && (closed == "" || closed == reasonFailed) && v.takeoverPossible(volume)
@@ -40,7 +40,7 @@ func (v *LeaderView) volumeConditions(volume *model.Volume, image progress, now 
 			", and no other gateway can own it now"
 	case pending:
 		reason, message = model.ReasonTakeoverPending, cmp.Or(why, "it has no owner, and a gateway takes it")
-	case closed != "" && (!serves || present == Gone), closed == reasonMediumFailed:
+	case closed != "" && (!serves || present == Gone), stopsHosts(closed):
 		reason, message = closed, why
 	case ownership.State == model.Fencing:
 		reason, message = "Fencing", v.fencingMessage(volume)

@@ -169,7 +169,8 @@ func volumeObservation(v *pb.VolumeObserved) model.VolumeObservation {
 	}
 	return model.VolumeObservation{Epoch: v.GetEpoch(), Order: v.GetOrder(), State: states[v.GetState()],
 		Reason: shortened(v.GetReason()), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes(),
-		MediumProblem: shortened(v.GetMediumProblem()), MediumNotReady: v.GetMediumNotReady()}
+		MediumProblem: shortened(v.GetMediumProblem()), MediumNotReady: v.GetMediumNotReady(),
+		MediumStuck: v.GetMediumStuck()}
 }
 
 func reachOf(reach pb.PeerReach) model.Reach {

@@ -158,6 +158,10 @@ var faults = []fault{
 		func(s *system) {
 			s.volume().Status.Conditions = degraded(model.ReasonMediumFailed, "the file was deleted")
 		}},
+	{"VolumeStuck", "Volume/orders", "completes none",
+		func(s *system) {
+			s.volume().Status.Conditions = degraded(model.ReasonMediumStuck, "gateway gw-1: the medium completes none")
+		}},
 	{"VolumeDataMisplaced", "Volume/orders", "another file",
 		func(s *system) { s.volume().Status.Conditions = degraded(model.ReasonMediumMisplaced, "moved") }},
 	{"VolumeNotMade", "Volume/new", "is degraded (JobFailed): no space", func(s *system) {

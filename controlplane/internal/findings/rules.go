@@ -182,6 +182,10 @@ var (
 		"Gateways cannot serve the data of a volume.",
 		"Commands fail with NOT READY.",
 		"The message names the cause and the remedy. After the repair, `sluicectl volume move NAME` opens the data again.")
+	ruleVolumeStuck = rule("VolumeStuck", Critical,
+		"The medium of a volume has commands of hosts and completes none.",
+		"Commands wait, and new ones get BUSY beyond a limit. Other volumes are not affected.",
+		"Look at the disk, the file system or the Ceph pool below it. Hosts continue when it does.")
 	ruleVolumeMisplaced = rule("VolumeDataMisplaced", Warning,
 		"Another file or image has the name of the volume's data. The owner still serves the right data.",
 		"Nothing now. The next opening will fail.",

@@ -6,6 +6,8 @@ const (
 	ReasonMediumFailed = "MediumFailed"
 	// ReasonMediumMisplaced: hosts use the medium, but the next opening will fail.
 	ReasonMediumMisplaced = "MediumMisplaced"
+	// ReasonMediumStuck: commands of hosts wait for the medium, which completes none.
+	ReasonMediumStuck = "MediumStuck"
 	// ReasonPoolNotIdentified: the storage that gateways find in place of the pool may be other storage.
 	ReasonPoolNotIdentified = "PoolNotIdentified"
 	// ReasonImageMissing: the volume has an image, but the pool does not contain it.

@@ -51,6 +51,8 @@ type VolumeObservation struct {
 	MediumProblem string `json:"mediumProblem,omitempty"`
 	// MediumNotReady: the gateway answers medium access commands with NOT READY.
 	MediumNotReady bool `json:"mediumNotReady,omitempty"`
+	// MediumStuck: the medium has commands of hosts and completes none. They wait.
+	MediumStuck bool `json:"mediumStuck,omitempty"`
 }
 
 // VolumeReport is a stored VolumeObservation. There is one for each volume and gateway.

@@ -1,11 +1,15 @@
 #include "admin/health_watch.h"
 
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/boot_clock.h"
 #include "base/executor.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "unit/unit.h"
 
@@ -16,9 +20,10 @@ constexpr Nanos kPatience = 2 * kSecond;
 
 // Polls one unit and logs what changed.
 void check_medium(const std::string& target, const lun::Target::LunEntry& entry) {
-  const lun::MediumHealth before = entry.unit->medium_health();
+  lun::MediumHealth before = entry.unit->medium_health();
   entry.unit->poll_health();
-  const lun::MediumHealth after = entry.unit->medium_health();
+  lun::MediumHealth after = entry.unit->medium_health();
+  before.stuck = after.stuck = false;  // of StuckMedia
   if (before == after) return;
   if (after == lun::MediumHealth()) {
     log::info("medium is back", {{"target", target}, {"lun", entry.lun}});
@@ -28,6 +33,40 @@ void check_medium(const std::string& target, const lun::Target::LunEntry& entry)
   }
 }
 
+// The media with units that are stuck. A disk that hangs stops many units: one line reports the
+// begin of that, and one its end.
+class StuckMedia {
+ public:
+  void check(const lun::Exports& exports, Nanos now) {
+    std::map<std::string, std::set<const lun::Unit*>> found;
+    std::map<std::string, std::string> first;  // unit of each medium
+    for (const auto& target : exports.all()) {
+      for (const auto& entry : target->luns()) {
+        entry.unit->poll_progress(now);
+        if (!entry.unit->stuck()) continue;
+        std::string medium = entry.unit->shared_backend()->hangs_with();
+        if (medium.empty()) medium = entry.unit->uuid_text();
+        first.try_emplace(medium, entry.unit->uuid_text());
+        found[medium].insert(entry.unit.get());
+      }
+    }
+    for (const auto& [medium, units] : found) {
+      if (stuck_.contains(medium)) continue;
+      log::error("a medium is stuck: it has commands, and completes none",
+                 {{"medium", medium}, {"units", units.size()}, {"unit", first[medium]}});
+    }
+    for (const auto& [medium, units] : stuck_) {
+      if (!found.contains(medium)) {
+        log::info("a medium completes commands again", {{"medium", medium}});
+      }
+    }
+    stuck_ = std::move(found);
+  }
+
+ private:
+  std::map<std::string, std::set<const lun::Unit*>> stuck_;
+};
+
 }  // namespace
 
 // Shared with the tasks: a check that hangs may end after the watch was destroyed.
@@ -36,6 +75,16 @@ struct HealthWatch::State : std::enable_shared_from_this<State> {
 
   void next_round() {
     executor.post({"rounds"}, [self = shared_from_this()] { self->round(); }, period);
+  }
+
+  void next_progress() {
+    executor.post({"progress"}, [self = shared_from_this()] { self->check_progress(); },
+                  std::min(period, limits::kStuckPoll));
+  }
+
+  void check_progress() {
+    stuck.check(exports, boot_clock_now());
+    next_progress();
   }
 
   void round() {
@@ -61,6 +110,7 @@ struct HealthWatch::State : std::enable_shared_from_this<State> {
 
   const lun::Exports& exports;
   const Nanos period;
+  StuckMedia stuck;  // of check_progress()
   std::mutex mutex;
   std::set<const lun::Unit*> under_way;  // queued or running; the task keeps the unit
   Executor executor{{.threads = 1, .destructor_waits = 0}};
@@ -75,6 +125,7 @@ void check_media(const lun::Exports& exports) {
 HealthWatch::HealthWatch(const lun::Exports& exports, Nanos period)
     : state_(std::make_shared<State>(exports, period)) {
   state_->next_round();
+  state_->next_progress();
 }
 
 HealthWatch::~HealthWatch() { stop(); }

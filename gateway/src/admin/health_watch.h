@@ -5,6 +5,9 @@
 // (Backend::hangs_with) run one after the other; such a group delays neither the checks of other
 // media nor reloads nor the shutdown. A unit whose check has not returned is not checked again.
 //
+// Also finds units that are stuck (Unit::poll_progress) every limits::kStuckPoll, on a thread that
+// waits for no medium. One line of the log reports all units of a medium.
+//
 // Threads: those of an executor of its own, one for each group whose checks run.
 #pragma once
 

@@ -2,17 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "admin/lun_report.h"
 #include "base/log.h"
+#include "unit/statistics.h"
 #include "unit/unit.h"
 
 namespace sluice::admin {
@@ -74,15 +79,26 @@ class Health : public testing::Test {
                 .sink = [this](std::string_view line) {
                   const std::lock_guard lock(mutex_);
                   lines_.emplace_back(line);
+                  logged_.notify_all();
                 }});
   }
   void TearDown() override { log::stop(); }
+  void until_logged(std::string_view text) {
+    std::unique_lock lock(mutex_);
+    const auto has = [text](const std::string& line) {
+      return line.find(text) != std::string::npos;
+    };
+    EXPECT_TRUE(logged_.wait_for(lock, std::chrono::minutes(1),
+                                 [&] { return std::ranges::any_of(lines_, has); }))
+        << text;
+  }
   std::string state() const { return lun_views(exports_).at(0).state; }
 
   Removable* medium_ = nullptr;  // the unit's
   NoReactors reactors_;
   lun::Exports exports_;
   std::mutex mutex_;
+  std::condition_variable logged_;
   std::vector<std::string> lines_;
 };
 
@@ -169,6 +185,37 @@ TEST_F(Health, AHangingMediumDelaysOnlyTheUnitsThatHangWithIt) {
   beside.wait_for(1);
   hanging.wait_for(2);
   EXPECT_TRUE(watch.stop());
+}
+
+// The check of the medium hangs, too, and delays no report.
+TEST_F(Health, OneLineReportsAllStuckUnitsOfAMediumAndOneThatItContinues) {
+  std::latch go(1);
+  std::vector<lun::Target::LunEntry> luns;
+  for (uint8_t i = 0; i < 3; ++i) {
+    auto backend = std::make_unique<Removable>();
+    backend->group = "device 8:1";
+    backend->checked = [&go] { go.wait(); };
+    lun::UnitIdentity identity;
+    identity.uuid[15] = i;
+    luns.push_back({.lun = i,
+                    .unit = std::make_shared<lun::Unit>(identity, std::move(backend), 1, nullptr)});
+  }
+  exports_.find("iqn.2026-11.example:t")->set_luns(luns, reactors_);
+  const auto counters = [&](size_t lun) -> auto& { return luns[lun].unit->statistics().shard(0); };
+  for (const size_t lun : {0, 1}) counters(lun).requests_submitted.add(1);
+  HealthWatch watch(exports_);
+  until_logged("a medium is stuck");
+  EXPECT_TRUE(luns[1].unit->stuck());
+  EXPECT_EQ(state(), "stuck");
+  EXPECT_FALSE(luns[2].unit->stuck());
+  for (const size_t lun : {0, 1}) counters(lun).requests_completed.add(1);
+  until_logged("a medium completes commands again");
+  go.count_down();
+  EXPECT_TRUE(watch.stop());
+  log::stop();
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_NE(lines_[0].find("medium=\"device 8:1\" units=2"), std::string::npos) << lines_[0];
+  EXPECT_NE(lines_[1].find("medium=\"device 8:1\""), std::string::npos) << lines_[1];
 }
 
 TEST_F(Health, ALunViewReportsTargetNumberSizeUuidAndReadOnlyState) {

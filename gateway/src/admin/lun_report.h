@@ -19,7 +19,7 @@ struct LunView {
   uint32_t block_size = 512;
   bool read_only = false;
   bool write_cache = false;
-  std::string state;  // "ready", "not-ready", "stopped", "removed"
+  std::string state;  // "ready", "not-ready", "stuck", "stopped", "removed"
   bool reserved = false;
   size_t nexuses = 0;  // I_T nexuses on its target
   lun::UnitSnapshot figures;

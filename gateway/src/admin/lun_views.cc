@@ -8,7 +8,8 @@ std::string state_of(const lun::Unit& unit) {
   if (unit.stopped()) return "stopped";
   const uint32_t gate = unit.gate();
   if ((gate & lun::Unit::kRemoved) != 0) return "removed";
-  return (gate & lun::Unit::kNotReady) != 0 ? "not-ready" : "ready";
+  if ((gate & lun::Unit::kNotReady) != 0) return "not-ready";
+  return (gate & lun::Unit::kStuck) != 0 ? "stuck" : "ready";
 }
 
 LunView view_of(const lun::Target& target, const lun::Target::LunEntry& entry, size_t nexuses) {

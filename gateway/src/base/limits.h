@@ -178,12 +178,29 @@ inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the sto
 inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
 // Commands of one nexus for one owner, including waiting ones.
 inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCommands;
+// How long task management functions, logouts and logins that replace a session wait for an aborted
+// command that a device does not complete. Then the command's range alone keeps the order (R5).
+// Linux waits 15 s for the answers to ABORT TASK, logout and login, and 30 s for that to LOGICAL
+// UNIT RESET. A disk that retries a read error is slower than a second, and rarely than this.
+inline constexpr Nanos kAbortBound = 5 * kSecond;
+static_assert(kResetFollows + kAbortBound + kHostGivesUp < 30 * kSecond, "Linux repeats a reset");
+static_assert(2 * kAbortBound < kLoginTimeout, "a login that replaces a session ends before");
 inline constexpr unsigned kMaxUnitAttentions = 32;  // pending per I_T_L nexus
 // per unit, for nexuses that have not used it yet
 inline constexpr unsigned kMaxNamedAttentions = 64;
 // forwarded nexuses recorded per unit attention
 inline constexpr unsigned kMaxNotifiedNexuses = 64;
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
+// A unit is stuck if its backend has requests and has completed none for this time. Hosts repeat
+// commands after 10 to 60 s, and a healthy disk under its full load completes some every 0.1 s.
+inline constexpr Nanos kUnitStuck = 1400 * kMillisecond;
+// Interval at which units are checked for that, and volumes for what is to be reported of them.
+inline constexpr Nanos kStuckPoll = 150 * kMillisecond;
+static_assert(kUnitStuck + 2 * kStuckPoll < 2 * kSecond, "a stuck volume is reported within 2 s");
+// Requests that the backend of a stuck unit may have, for all nexuses together; more commands:
+// BUSY. These are the commands of two hosts with the default window. A unit that is not stuck has
+// no such limit, because the windows of the sessions bound its commands.
+inline constexpr uint64_t kMaxStuckRequests = 256;
 // Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), for all nexuses
 // together.
 inline constexpr unsigned kMaxHeldPerUnit = 4096;

@@ -10,6 +10,7 @@ namespace sluice::lun {
 inline void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
   command.abort = Abort::kNone;
+  command.detached = false;
   command.outcome = Outcome::kAnswered;
   command.prepared = command.charged = command.submitted = false;
   command.held_since = -1;

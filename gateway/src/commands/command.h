@@ -131,6 +131,8 @@ struct Command {
   // one the owner (DESIGN R1). It is never forwarded again. 0: it came from its initiator.
   uint64_t epoch = 0;
   void (*complete)(Command&) = nullptr;
+  // May be null. The command was detached; complete() follows when the backend has released it.
+  void (*on_detached)(Command&) = nullptr;
   void* context = nullptr;  // used by the transport
 
   // --- data from the initiator: filled by the transport after begin() returned true
@@ -142,6 +144,10 @@ struct Command {
   scsi::Status status = scsi::Status::kGood;
   Abort abort = Abort::kNone;
   bool aborted() const { return abort != Abort::kNone; }
+  Nanos aborted_at = 0;  // valid if aborted()
+  // It was aborted limits::kAbortBound ago, and the backend has not completed it. It holds its
+  // blocks, and nothing else waits for it but the end of its nexus's objects and of the backend.
+  bool detached = false;
   Outcome outcome = Outcome::kAnswered;
   std::array<uint8_t, scsi::kMaxSenseBytes> sense;
   uint8_t sense_size = 0;  // bytes; 0: none

@@ -70,6 +70,8 @@ class NexusContext {
 
   // Number of waiting commands in all task sets: the sum of CommandContext::held.
   uint32_t held = 0;
+  // A command was aborted while the backend had it, and tick() has to check for how long.
+  bool aborting = false;
   // Set by the transport: ends its session as lost, without further answers (DESIGN R4). `why` is
   // one clause for the log. Runs on this nexus's reactor, never after close().
   std::function<void(std::string why)> drop;

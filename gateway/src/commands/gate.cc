@@ -2,8 +2,10 @@
 
 #include <mutex>
 
+#include "base/limits.h"
 #include "scsi/pr_out_list.h"
 #include "unit/reservations/reservations.h"
+#include "unit/statistics.h"
 #include "unit/unit_sense.h"
 
 namespace sluice::lun {
@@ -82,6 +84,18 @@ Verdict admit_as_reader(const Command& command, Decision* decision) {
   return decision->answer(scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
 }
 
+// Of the commands that may wait for the medium.
+bool needs_medium(const scsi::CommandInfo& info) {
+  return (info.flags & (scsi::kMediumRead | scsi::kMediumWrite)) != 0 ||
+         info.operation == scsi::Operation::kSynchronizeCache;
+}
+
+// SAM-5 §5.3.1: BUSY, because the unit cannot accept more commands. Hosts repeat it later.
+bool exceeds_stuck_unit(const Unit& unit, const Command& command) {
+  return needs_medium(*command.info) &&
+         unit.statistics().requests().in_progress() >= limits::kMaxStuckRequests;
+}
+
 }  // namespace
 
 Verdict check_removed(const Unit& unit, const Command& command, Decision* decision) {
@@ -116,6 +130,9 @@ Verdict recheck_admission(Unit& unit, Command& command, Decision* decision) {
   if ((gate & ~uint64_t{Unit::kReserved}) == 0 && itl.rights.everything) itl.open_gate = word;
   if ((gate & Unit::kNotReady) && (flags & scsi::kNeedsReady)) {
     return decision->answer(not_ready_sense(unit));
+  }
+  if ((gate & Unit::kStuck) && exceeds_stuck_unit(unit, command)) {
+    return decision->answer(scsi::Status::kBusy);
   }
   if (gate & Unit::kWriteProtected) {
     if (unit.backend().info().read_only) return admit_as_reader(command, decision);

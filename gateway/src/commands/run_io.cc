@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "commands/handler.h"
+#include "unit/statistics.h"
 
 namespace sluice::lun {
 namespace {
@@ -12,8 +13,13 @@ bool moves_data(backend::Op op) { return op == backend::Op::kRead || op == backe
 
 void go_on(Command& command);
 
+UnitStatistics::Shard& counters(const Command& command) {
+  return command.itl->unit().statistics().shard(command.nexus->reactor_context().reactor);
+}
+
 void on_done(backend::Io& io) {
   Command& command = *static_cast<Command*>(io.context);
+  counters(command).requests_completed.add(1);
   go_on(command);
 }
 
@@ -64,7 +70,9 @@ bool submit(Command& command) {
       for (uint32_t i = 0; i < io.iovcnt; ++i) io.length += io.iov[i].iov_len;
     }
   }
-  return command.itl->unit().backend().submit(io, *command.nexus->reactor_context().aio);
+  if (command.itl->unit().backend().submit(io, *command.nexus->reactor_context().aio)) return true;
+  counters(command).requests_submitted.add(1);
+  return false;
 }
 
 // True: `next` started another request, which must be submitted. False: the command may be gone.

@@ -119,7 +119,7 @@ class ClientImpl final : public Client {
       commits_.tick();
     });
     every(limits::kObserveSessions, reports("pools"), [this] { volumes_.pools().tick(); });
-    every(limits::kObserveSessions, reports("media"), [this] { volumes_.review_media(); });
+    every(limits::kStuckPoll, reports("media"), [this] { volumes_.review_media(); });
     every(limits::kObserveSessions, reports("sessions"), [this] { report_sessions(); });
     every(limits::kObserveSessions, applies(), [this] { tell_lost_peers(); });
     every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_login_failures(); });

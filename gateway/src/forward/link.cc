@@ -78,7 +78,8 @@ void LinkToOwner::on_open() {
   key_ = 0;
   log::info("forwarding session opened",
             {{"owner", owner_.number}, {"initiator", id_.initiator_name}, {"target", target_}});
-  // The login was answered by the very process, once the session before it was drained.
+  // The login was answered by the very process, once the nexus before it had ended. Commands that
+  // are detached there hold their blocks.
   settle_lost(true);
   if (closed()) return log_out();
   pump();
@@ -229,7 +230,7 @@ void LinkToOwner::function(lun::LinkFunction kind, uint64_t lun_field,
   if (!closed()) pump();
 }
 
-// RFC 7143 §11.14: reason 0, close the session. The owner answers when the nexus is drained.
+// RFC 7143 §11.14: reason 0, close the session. The owner answers when the nexus has ended.
 void LinkToOwner::log_out() {
   logout_ = Logout::kSent;
   pdu::Bhs& h = stream_->writer().start(Opcode::kLogoutRequest);

@@ -219,9 +219,7 @@ void Connection::open_session(uint16_t tsih) {
   start.cid = login_->login().cid();
   start.cmd_sn = login_->login().first_cmd_sn();
   start.stat_sn = login_->stat_sn() + 1;  // after the answer that is about to be sent
-  if (!start.parameters.discovery) {
-    start.nexus = open_nexus(start.parameters);
-  }
+  if (!start.parameters.discovery) start.nexus = open_nexus(start.parameters);
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
   enter(State::kFullFeature);
   login_->accept(tsih);
@@ -259,11 +257,8 @@ std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
 
 void Connection::drop(std::string why) {
   if (ending()) return;
-  if (session_) {
-    shard_.counters->protocol_errors.add();
-  } else {
-    admission_.count(kLoginDropped);
-  }
+  if (session_) shard_.counters->protocol_errors.add();
+  if (!session_) admission_.count(kLoginDropped);
   log::warning("connection dropped",
                {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
   end(true, Close::kDiscard);
@@ -296,8 +291,14 @@ void Connection::make_room() {
 void Connection::end(bool lost, Close how) {
   enter(State::kEnding);
   if (how != Close::kAlreadyClosed) transport_.close(how == Close::kDiscard);
-  if (session_) return session_->close(lost, [this] { drained(); });
-  drained();
+  if (!session_) return drained();
+  session_->close(lost, [this] { release_claim(); }, [this] { drained(); });
+}
+
+// The claim may still wait, may just have been granted, or be that of the session.
+void Connection::release_claim() {
+  if (claim_) shard_.gateway->directory->release(*claim_, {shard_.context.reactor, id_});
+  claim_.reset();
 }
 
 void Connection::drained() {
@@ -310,8 +311,7 @@ void Connection::drained() {
               {{"session", tsih_}, {"initiator", session_->parameters().initiator_name}});
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
-  // The claim may still wait, may just have been granted, or be that of the session.
-  if (claim_) shard_.gateway->directory->release(*claim_, {shard_.context.reactor, id_});
+  release_claim();
   transport_.over();
 }
 
@@ -327,6 +327,8 @@ void Connection::resume() {
 
 void Connection::tick() {
   const Nanos now = shard_.now;
+  // Commands of an ending session may still be in the backend.
+  if (state_ == State::kEnding && session_) session_->tick(last_received_);
   if (ending()) return;
   if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
   // Discovery sessions are not in the directory, which notifies all others of a change of peers.

@@ -98,6 +98,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void ask_to_leave(std::string_view why);
   void end(bool lost, Close how);
   void drained();
+  void release_claim();
 
   Shard& shard_;
   Transport& transport_;

@@ -168,7 +168,6 @@ void Session::resume() {
 }
 
 void Session::tick(Nanos last_received) {
-  if (context_.closing()) return;
   if (context_.nexus) context_.nexus->tick();
   if (context_.closing()) return;
   nops_.renew_token();
@@ -211,10 +210,11 @@ void Session::on_logout(const pdu::Pdu& pdu) {
   if (reason > 2) return writer_.reject(h, pdu::RejectReason::kInvalidPduField);
   if (reason != 0 && cid != cid_) return send_logout_response(itt, 1);
   if (reason == 2) return send_logout_response(itt, 2);
-  close(false, [this, itt] {
+  const auto answer = [this, itt] {
     send_logout_response(itt, 0);
     context_.host.finish();
-  });
+  };
+  close(false, answer, [] {});
 }
 
 void Session::send_logout_response(uint32_t itt, uint8_t response) {
@@ -242,19 +242,32 @@ void Session::ask_logout(uint16_t seconds) {
   writer_.output_ready();
 }
 
-void Session::close(bool lost, std::function<void()> drained) {
+void Session::close(bool lost, std::function<void()> ended, std::function<void()> drained) {
+  const bool has_ended = context_.state() >= SessionContext::State::kEnded;
+  if (!has_ended) on_ended_.push_back(std::move(ended));
+  if (has_ended) ended();
   if (context_.state() == SessionContext::State::kDrained) return drained();
   on_drained_.push_back(std::move(drained));
   if (context_.closing()) return;
   context_.enter(SessionContext::State::kClosing);
   early_.clear();
   execution_.end_all_unstarted();
+  if (!context_.nexus) {
+    all_ended();
+    return all_drained();
+  }
   const std::weak_ptr<Session*> self = self_;
-  auto all_gone = [self] {
-    if (const auto alive = self.lock()) (*alive)->all_drained();
+  const auto call = [self](void (Session::*then)()) {
+    return [self, then] {
+      if (const auto alive = self.lock()) ((*alive)->*then)();
+    };
   };
-  if (!context_.nexus) return all_gone();
-  context_.nexus->close(lost, all_gone);
+  context_.nexus->close(lost, call(&Session::all_drained), call(&Session::all_ended));
+}
+
+void Session::all_ended() {
+  context_.enter(SessionContext::State::kEnded);
+  for (const auto& tell : std::exchange(on_ended_, {})) tell();
 }
 
 void Session::all_drained() {

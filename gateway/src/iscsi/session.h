@@ -64,8 +64,9 @@ class Session final {
   // Async Message "logout request" (RFC 7143 §11.9.1 event 1).
   void ask_logout(uint16_t seconds);
   // Ends the session: aborts its commands, and calls `drained` when the backend has completed all
-  // of them. No response is sent after this.
-  void close(bool lost, std::function<void()> drained);
+  // of them. `ended` is called before that, when all have completed or are detached (lun::Command):
+  // another session may have the nexus. No response is sent after this, except for a logout.
+  void close(bool lost, std::function<void()> ended, std::function<void()> drained);
 
   const Parameters& parameters() const { return context_.parameters; }
   const CommandWindow& window() const { return window_; }
@@ -78,6 +79,7 @@ class Session final {
   void on_text(const pdu::Pdu& pdu);
   void on_logout(const pdu::Pdu& pdu);
   void send_logout_response(uint32_t itt, uint8_t response);
+  void all_ended();
   void all_drained();
 
   SessionContext context_;
@@ -100,6 +102,7 @@ class Session final {
   ScsiCommandIntake commands_;
   TaskManagement task_management_;
   NopExchange nops_;
+  std::vector<std::function<void()>> on_ended_;
   std::vector<std::function<void()>> on_drained_;
   // Functions that may be called after the session's end have a weak reference.
   std::shared_ptr<Session*> self_ = std::make_shared<Session*>(this);

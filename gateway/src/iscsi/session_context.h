@@ -35,6 +35,7 @@ class SessionContext {
     kLoggedIn,
     kLogoutRequested,  // an Async Message has requested a logout
     kClosing,          // its commands are aborted; no request is executed any more
+    kEnded,            // all its commands have completed, or are detached (lun::Command)
     kDrained,          // the backend has completed all its commands
   };
 

@@ -2,8 +2,8 @@
 // initiator port has one session per target portal group (RFC 7143 §6.3.5, §4.4.3 "ISID RULE").
 //
 // A login claims its nexus. If an older session has the nexus, that session is ended, and the claim
-// is granted when it has released everything (DESIGN R5, R9: reinstatement waits for the commands
-// in flight). Claims for one nexus are granted in order.
+// is granted when its nexus has ended (DESIGN R5, R9: reinstatement waits for the commands in
+// flight, except for detached ones). Claims for one nexus are granted in order.
 //
 // Threads: any reactor may call all members; callbacks are posted to the named reactor.
 #pragma once

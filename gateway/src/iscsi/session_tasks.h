@@ -55,7 +55,15 @@ class SessionTasks {
       --immediate_;
     }
   }
+  // The initiator may use its tag and its number again, although the backend still has the command.
+  // The device bounds the number of such tasks (limits::kMaxInFlightPerUnit, kMaxStuckWaiting).
+  void detach(Task* task) {
+    task->enter(Task::State::kDetached);
+    remove(task);
+    pool_.exempt();
+  }
   void give_back(Task* task) {
+    if (task->state() == Task::State::kDetached) pool_.count_again();
     task->enter(Task::State::kFree);
     pool_.give_back(task);
   }

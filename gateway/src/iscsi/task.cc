@@ -44,6 +44,8 @@ bool Task::may_follow(State to) const {
     case State::kAborting:
       return state_ == State::kExecuting || state_ == State::kNeedsData ||
              state_ == State::kFailing;
+    case State::kDetached:
+      return state_ == State::kExecuting || state_ == State::kAborting;
     case State::kAnswered:  // from kReceived: refused before it was passed to the nexus
       return state_ == State::kReceived || state_ == State::kExecuting ||
              state_ == State::kNeedsData;

@@ -32,6 +32,7 @@ struct Task {
     kNeedsData,  // the nexus waits for its data-out
     kFailing,    // its data was wrong and has been received; the nexus is ending it
     kAborting,   // task management has ended it: no response follows; the nexus is ending it
+    kDetached,   // it is over for the initiator, and its command is detached (lun::Command)
     kAnswered,   // it ended; its response waits until the announced unsolicited data has arrived
   };
   // Whether an R2T may be sent for it (r2t_scheduler.h).
@@ -148,6 +149,9 @@ class TaskPool {
   Task* take();  // in State::kFree; nullptr: limit reached
   void give_back(Task* task);
   uint32_t in_use() const { return in_use_; }
+  // One more task, or one fewer, does not count for the limit.
+  void exempt() { ++limit_; }
+  void count_again() { --limit_; }
 
  private:
   static constexpr uint32_t kBlock = 8;

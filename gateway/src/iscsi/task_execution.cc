@@ -28,6 +28,7 @@ void TaskExecution::attach(Task* task) {
   task->execution = this;
   task->command.context = task;
   task->command.complete = &TaskExecution::on_complete;
+  task->command.on_detached = &TaskExecution::on_detached;
 }
 
 bool TaskExecution::lacks_output_memory(Task& task) const {
@@ -100,8 +101,23 @@ void TaskExecution::on_complete(lun::Command& command) {
   execution.complete(task);
 }
 
+void TaskExecution::on_detached(lun::Command& command) {
+  Task* task = static_cast<Task*>(command.context);
+  task->execution->detach(task);
+}
+
+// A command that another nexus aborted still gets TASK ABORTED, so it keeps its tag.
+void TaskExecution::detach(Task* task) {
+  if (session_.closing() || task->state() == Task::State::kDetached) return;
+  if (!task->aborting() && task->command.abort != lun::Abort::kSilent) return;
+  tasks_.detach(task);
+  answer_aborts(task);
+  writer_.announce_window();
+}
+
 void TaskExecution::complete(Task* task) {
   lun::Command& c = task->command;
+  if (task->state() == Task::State::kDetached) return end(task);
   if (end_unanswered(task)) return;
   if (task->state() == Task::State::kFailing && !session_.closing()) {
     task->enter(Task::State::kExecuting);
@@ -174,6 +190,8 @@ void TaskExecution::abort(Task* task, uint32_t function_itt) {
   // An answered task only waits for data that is discarded.
   if (task->begun() && task->state() != Task::State::kAnswered) {
     task->enter(Task::State::kAborting);
+    // Another nexus aborted it before.
+    if (task->command.detached) return detach(task);
     return nexus_->abort(task->command);
   }
   stop_waiting(task);
@@ -202,16 +220,20 @@ void TaskExecution::end_all_unstarted() {
   end_unstarted_if([](const Task&) { return true; });
 }
 
-void TaskExecution::end(Task* task) {
-  tasks_.remove(task);
-  const bool cut_off = r2t_.end(task);
-  task->command.data_out.clear();
-  task->command.data_in.clear();
-  task->execution = nullptr;
+void TaskExecution::answer_aborts(Task* task) {
   for (const uint32_t itt : task->abort_itts) {
     if (!session_.closing()) functions_.answer(itt, pdu::TaskResponse::kFunctionComplete);
   }
   task->abort_itts.clear();
+}
+
+void TaskExecution::end(Task* task) {
+  if (task->state() != Task::State::kDetached) tasks_.remove(task);
+  const bool cut_off = r2t_.end(task);
+  task->command.data_out.clear();
+  task->command.data_in.clear();
+  task->execution = nullptr;
+  answer_aborts(task);
   tasks_.give_back(task);
   writer_.announce_window();
   r2t_.admit_others(cut_off);

@@ -37,7 +37,7 @@ class TaskExecution {
   void end_failed(Task* task);
   // The last announced data of a task that ignores it has arrived.
   void announced_data_ended(Task* task);
-  // ABORT TASK with this initiator task tag: it is answered when the task has ended.
+  // ABORT TASK with this initiator task tag: it is answered when the task has ended or is detached.
   void abort(Task* task, uint32_t function_itt);
   // Ends the tasks of a LUN that the nexus does not execute: tasks that wait for memory, and tasks
   // that wait only for data that is discarded.
@@ -46,6 +46,8 @@ class TaskExecution {
 
  private:
   static void on_complete(lun::Command& command);
+  static void on_detached(lun::Command& command);
+  void detach(Task* task);
   bool lacks_output_memory(Task& task) const;
   void start(Task* task);
   void refuse_full(Task* task, const lun::CommandContext& itl);
@@ -54,6 +56,7 @@ class TaskExecution {
   void respond(Task* task);
   template <class F>
   void end_unstarted_if(F&& matches);
+  void answer_aborts(Task* task);
   void end(Task* task);
 
   const SessionContext& session_;

@@ -1,6 +1,6 @@
-// Task management of a session (RFC 7143 §11.5, §11.6; SAM-5 §7). A response is sent only when
-// every command the function affects has left the backend (DESIGN R5): no retry can be overtaken by
-// it.
+// Task management of a session (RFC 7143 §11.5, §11.6; SAM-5 §7). A response is sent when every
+// command that the function affects has left the backend, or is detached (lun::Command) and holds
+// its blocks: no retry is overtaken by it (DESIGN R5).
 //
 // Threads: one reactor.
 #pragma once

@@ -162,6 +162,7 @@ TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
         "lun_payload_bytes_total{" + lun + ",operation=\"read\"} 8192\n",
         "lun_failures_total{" + lun + ",kind=\"medium\"} 1\n", "lun_queue_depth{" + lun + "} 1\n",
         "lun_size_bytes{" + lun + "} 1048576\n", "lun_ready{" + lun + "} 1\n",
+        "lun_stuck{" + lun + "} 0\n",
         "lun_latency_seconds_count{" + lun + ",operation=\"read\"} 2\n",
         "lun_latency_seconds_bucket{" + lun + ",operation=\"read\",le=\"+Inf\"} 2\n"}) {
     EXPECT_THAT(out, HasSubstr("sluice_gateway_" + line));

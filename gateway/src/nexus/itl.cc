@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "base/limits.h"
+#include "base/log.h"
 #include "commands/handler.h"
 #include "commands/run.h"
 #include "nexus/forwarding.h"
+#include "unit/unit.h"
 
 namespace sluice::lun {
 namespace {
@@ -20,6 +23,26 @@ bool ends_at_once(const Command& command) {
   return command.stage == Stage::kAwaitingData || command.stage == Stage::kHeld ||
          command.stage == Stage::kBlocked || command.stage == Stage::kWaitingForRange ||
          command.stage == Stage::kWaitingForChange;
+}
+
+// Whether the order of its effects does not depend on anyone who waits for it: they are on blocks
+// that it holds, or an aborted command has none. PERSISTENT RESERVE OUT and MODE SELECT change the
+// unit itself when the store or the backend has completed them.
+bool may_be_detached(const Command& command) {
+  return command.info != nullptr &&
+         command.info->operation != scsi::Operation::kPersistentReserveOut &&
+         command.info->operation != scsi::Operation::kModeSelect;
+}
+
+void mark_aborted(Command& command, bool task_aborted_status) {
+  command.abort = task_aborted_status ? Abort::kWithStatus : Abort::kSilent;
+  command.aborted_at = *command.nexus->reactor_context().now;
+}
+
+// Another nexus aborted it before. Its own one does not wait for TASK ABORTED any more.
+void end_silently(Command& command) {
+  command.abort = Abort::kSilent;
+  if (command.detached && command.on_detached) command.on_detached(command);
 }
 
 }  // namespace
@@ -60,8 +83,9 @@ Command* Itl::first_runnable() const {
 }
 
 void Itl::abort_command(Command& command, bool task_aborted_status) {
-  if (command.stage == Stage::kDone || command.aborted()) return;
-  command.abort = task_aborted_status ? Abort::kWithStatus : Abort::kSilent;
+  if (command.stage == Stage::kDone) return;
+  if (command.aborted()) return task_aborted_status ? void() : end_silently(command);
+  mark_aborted(command, task_aborted_status);
   switch (command.stage) {
     case Stage::kForwarded: {
       command.enter(Stage::kForwardedAborted);
@@ -69,6 +93,7 @@ void Itl::abort_command(Command& command, bool task_aborted_status) {
       return link->abort(command);
     }
     case Stage::kRunning:
+      command.nexus->aborting = true;
       return stay_in_range(command);
     default:
       return finish_aborted(command);
@@ -79,8 +104,12 @@ void Itl::abort_commands(bool task_aborted_status, const Command* except) {
   const uint64_t before = next_sequence;
   // Marks them first: ending one command may run others, and none of the marked ones may start.
   for (Command* c = active_head; c; c = c->next_active) {
-    if (c == except || c->aborted()) continue;
-    c->abort = task_aborted_status ? Abort::kWithStatus : Abort::kSilent;
+    if (c == except) continue;
+    if (!c->aborted()) {
+      mark_aborted(*c, task_aborted_status);
+    } else if (!task_aborted_status) {
+      end_silently(*c);
+    }
   }
   // Restarts at the front each time, because ending a command may end its neighbors.
   for (Command* c = active_head; c && c->sequence < before;) {
@@ -93,7 +122,10 @@ void Itl::abort_commands(bool task_aborted_status, const Command* except) {
       link->abort(*c);
       c = active_head;
     } else {
-      if (c->aborted() && c->stage == Stage::kRunning) stay_in_range(*c);
+      if (c->aborted() && c->stage == Stage::kRunning) {
+        c->nexus->aborting = true;
+        stay_in_range(*c);
+      }
       c = c->next_active;
     }
   }
@@ -106,9 +138,10 @@ bool Itl::drained(const Drain& drain) const {
     }
     return true;
   }
-  const Command* oldest = active_head;
-  if (oldest && oldest == drain.except) oldest = oldest->next_active;
-  return !oldest || oldest->sequence >= drain.before;
+  for (const Command* c = active_head; c && c->sequence < drain.before; c = c->next_active) {
+    if (c != drain.except && !(drain.attached_only && c->detached)) return false;
+  }
+  return true;
 }
 
 bool Itl::wait(Drain waiting) {
@@ -119,11 +152,39 @@ bool Itl::wait(Drain waiting) {
 }
 
 bool Itl::drain(const Command* except, std::function<void()> done) {
-  return wait({next_sequence, except, false, std::move(done)});
+  return wait({next_sequence, except, false, false, std::move(done)});
+}
+
+bool Itl::drain_attached(std::function<void()> done) {
+  return wait({next_sequence, nullptr, false, true, std::move(done)});
 }
 
 bool Itl::drain_started(std::function<void()> done) {
-  return wait({next_sequence, nullptr, true, std::move(done)});
+  return wait({next_sequence, nullptr, true, false, std::move(done)});
+}
+
+bool Itl::detach_overdue() {
+  const Nanos now = *reactor_context().now;
+  unsigned detached = 0;
+  bool again = false;
+  for (Command* c = active_head; c; c = c->next_active) {
+    if (!c->aborted() || c->detached || c->stage != Stage::kRunning) continue;
+    if (now - c->aborted_at < limits::kAbortBound || !may_be_detached(*c)) {
+      again = true;
+      continue;
+    }
+    ++detached;
+    c->detached = true;
+    if (c->on_detached) c->on_detached(*c);
+  }
+  if (detached == 0) return again;
+  log::warning("aborted commands are not waited for any more: the device has not completed them",
+               {{"unit", unit().uuid_text()},
+                {"initiator", nexus_id().initiator_name},
+                {"commands", detached}});
+  const std::shared_ptr<Itl> alive = shared_from_this();
+  after_completion();
+  return again;
 }
 
 std::vector<std::function<void()>> Itl::take_drained() {

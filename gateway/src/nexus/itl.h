@@ -41,11 +41,15 @@ class Itl : public CommandContext {
   // Running commands end when the backend has released them.
   void abort_commands(bool task_aborted_status, const Command* except) final;
   bool drain(const Command* except, std::function<void()> done) final;
+  bool drain_attached(std::function<void()> done) final;
   // Does not wait for commands that wait for data, their turn in the task set or an owner: they
   // check the unit's role before they continue.
   bool drain_started(std::function<void()> done) final;
   // Removes the drains that are complete, and returns their callbacks.
   std::vector<std::function<void()>> take_drained();
+  // Detaches the commands that were aborted limits::kAbortBound ago and that the backend still has.
+  // True: it has to be called again, for commands that were aborted later.
+  bool detach_overdue();
 
   // number of resets by this nexus that wait for the unit's owner (nexus/owner_resets.h)
   uint32_t resets = 0;
@@ -58,6 +62,7 @@ class Itl : public CommandContext {
     uint64_t before = 0;              // commands with a smaller sequence number
     const Command* except = nullptr;  // the command that waits, if it is one of them
     bool started_only = false;        // only commands that may have reached the backend, or will
+    bool attached_only = false;       // no detached commands
     std::function<void()> done;
   };
   bool head_of_queue_active() const;

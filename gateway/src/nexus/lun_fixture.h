@@ -54,6 +54,7 @@ struct Task {
   Command command;
   Bytes data;
   int completions = 0;
+  int detached = 0;  // calls of Command::on_detached
   bool done() const { return completions == 1; }
 
   uint8_t key() const { return command.sense_size ? command.sense[2] & 0x0f : 0; }

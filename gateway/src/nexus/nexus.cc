@@ -24,7 +24,6 @@ constexpr UnitAttention kModeParametersChanged{0x2a, 0x01};
 constexpr UnitAttention kInventoryChanged{0x3f, 0x0e};  // REPORTED LUNS DATA HAS CHANGED
 
 using Handle = std::shared_ptr<Countdown>;
-
 // Posts `done`, so that it never runs within a call.
 Handle count_down_to(const ReactorContext& context, std::function<void()> done) {
   return std::make_shared<Countdown>([context, done = std::move(done)]() mutable {
@@ -34,7 +33,7 @@ Handle count_down_to(const ReactorContext& context, std::function<void()> done) 
 
 void wait_for(Itl& itl, const Handle& all) {
   all->begin();
-  if (!itl.drain(nullptr, [all] { all->through(); })) all->through();
+  if (!itl.drain_attached([all] { all->through(); })) all->through();
 }
 
 }  // namespace
@@ -310,7 +309,7 @@ void Nexus::follow_owner(const MappedLun& lun, std::function<void(bool)> done) {
   owner_resets_.add(lun.unit, lun.lun, std::move(behind), std::move(done));
 }
 
-void Nexus::close(bool lost, std::function<void()> done) {
+void Nexus::close(bool lost, std::function<void()> done, std::function<void()> ended) {
   if (closed_) return context_.reactors->post(context_.reactor, std::move(done));
   closed_ = true;
   target_->remove(this);
@@ -320,16 +319,25 @@ void Nexus::close(bool lost, std::function<void()> done) {
   for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
   // `done` keeps the I_T_L nexuses and the LUNs alive until it runs from the event loop: the last
   // command may end within functions of a unit that only they keep alive.
-  auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, luns = luns_,
-                                          done]() mutable {
+  auto released = std::make_shared<Countdown>([self = shared_from_this(), mine, luns = luns_,
+                                               done]() mutable {
     self->finish_close();
     // The links too: this may run within one of their functions.
     self->context_.reactors->post(
         self->context_.reactor, [self, mine = std::move(mine), luns = std::move(luns),
                                  links = self->links_.take(), done = std::move(done)] { done(); });
   });
+  auto all = std::make_shared<Countdown>([this, released, ended = std::move(ended)]() mutable {
+    release_reservations();
+    if (ended) context_.reactors->post(context_.reactor, std::move(ended));
+    released->through();
+  });
   for (const std::shared_ptr<Itl>& itl : mine) itl->abort_commands(false, nullptr);
-  for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
+  for (const std::shared_ptr<Itl>& itl : mine) {
+    wait_for(*itl, all);
+    released->begin();
+    if (!itl->drain(nullptr, [released] { released->through(); })) released->through();
+  }
   for (auto& go_on : std::exchange(starved_, {})) {
     context_.reactors->post(context_.reactor, std::move(go_on));
   }
@@ -337,9 +345,9 @@ void Nexus::close(bool lost, std::function<void()> done) {
   all->through();
 }
 
-// SAM-5 §6.3.4: RESERVE(6) ends with the nexus, persistent reservations stay.
-void Nexus::finish_close() {
-  for (Itl* itl : itls()) itl->unit().attached().detach(itl);
+// SAM-5 §6.3.4: RESERVE(6) ends with the nexus, persistent reservations stay. Not later: the next
+// nexus of this id may have a reservation of its own.
+void Nexus::release_reservations() {
   for (const MappedLun& lun : *luns_) {
     Unit& unit = *lun.unit;
     if (!(unit.gate() & Unit::kReserved)) continue;
@@ -347,6 +355,10 @@ void Nexus::finish_close() {
     unit.reservations().release6(id_);
     unit.reservations_changed();
   }
+}
+
+void Nexus::finish_close() {
+  for (Itl* itl : itls()) itl->unit().attached().detach(itl);
   luns_ = std::make_shared<LunMap>();
   itls_.clear();
   retired_.clear();
@@ -359,7 +371,18 @@ void Nexus::resume_held(Itl& itl) {
   resume(itl);
 }
 
+void Nexus::detach_overdue() {
+  const std::shared_ptr<Nexus> alive = shared_from_this();
+  std::vector<std::shared_ptr<Itl>> all = retired_;
+  for (Itl* itl : itls()) all.push_back(itl->shared_from_this());
+  aborting = false;
+  for (const auto& itl : all) {
+    if (itl->detach_overdue()) aborting = true;
+  }
+}
+
 void Nexus::tick() {
+  if (aborting) detach_overdue();
   if ((held == 0 && starved_.empty() && owner_resets_.empty()) || closed_) return;
   const std::shared_ptr<Nexus> alive = shared_from_this();
   owner_resets_.tick();

@@ -42,18 +42,20 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
   bool begin(Command& command);
   // All data that the initiator sends is in command.data_out.
   void data_ready(Command& command);
-  // complete() is called when the backend has released the command (DESIGN R5).
+  // complete() is called when the backend has released the command (DESIGN R5), and on_detached()
+  // before that if it takes longer than limits::kAbortBound.
   void abort(Command& command);
 
-  // Continues or ends commands that wait for an owner or for bandwidth, depending on the time. The
-  // transport calls it every limits::kTick.
+  // Continues or ends commands that wait for an owner or for bandwidth, and detaches aborted
+  // commands, depending on the time. The transport calls it every limits::kTick until the `done` of
+  // close().
   void tick();
 
   void after_tick(std::function<void()> go_on) override { starved_.push_back(std::move(go_on)); }
 
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor when all affected commands, of
-  // any nexus, have completed, also at the unit's owner (DESIGN R9); never within the call, here
-  // and in close(). False: the LUN does not exist (the transport answers "LUN does not exist"), and
+  // any nexus, have completed or are detached, also at the unit's owner (DESIGN R9); never within
+  // the call, here and in close(). False: the LUN does not exist (the transport answers "LUN does not exist"), and
   // `done` is not called. For a reset, `done(false)` means that the unit's owner did not perform
   // it; for a forwarded nexus, that this gateway is not the owner. Also then all affected commands
   // of this nexus have ended.
@@ -70,8 +72,9 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
   // I_T nexus loss (SAM-5 §6.3.4): aborts every command, releases RESERVE(6), drops pending unit
   // attentions; persistent reservations stay. `done` runs on this reactor when all commands have
   // completed. `lost`: the connection broke without a logout, so the next nexus of this id reports
-  // 29/07.
-  void close(bool lost, std::function<void()> done);
+  // 29/07. `ended`, unless empty, runs on this reactor before `done`, when only detached commands
+  // are left (Command::detached): another nexus of this id may begin. A second call ignores it.
+  void close(bool lost, std::function<void()> done, std::function<void()> ended = {});
 
   Target& target() const { return *target_; }
   bool read_only() const { return read_only_; }
@@ -113,6 +116,8 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
   void protect(Itl& itl, bool read_only);
   void retire(const std::shared_ptr<Itl>& itl);
   void resume_held(Itl& itl);
+  void release_reservations();
+  void detach_overdue();
   void finish_close();
   // LOGICAL UNIT RESET of each LUN's unit; `done` is posted to this reactor after the last.
   void reset_units(const LunMap& luns, std::function<void(bool)> done);

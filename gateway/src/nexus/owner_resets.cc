@@ -27,8 +27,8 @@ void reset_here(NexusContext& nexus, const std::shared_ptr<Unit>& unit,
   const ReactorContext& context = nexus.reactor_context();
   auto all = std::make_shared<Countdown>(std::move(done));
   all->begin();
-  abort_everywhere(*unit, *context.reactors, context.reactor, {.by = &nexus.id()},
-                   [unit, all] { all->through(); });
+  abort_everywhere(*unit, *context.reactors, context.reactor,
+                   {.by = &nexus.id(), .until_released = false}, [unit, all] { all->through(); });
   unit->reset_state(kDeviceReset, *context.now);
   reset_cache(*unit, context, [all] { all->through(); });
 }

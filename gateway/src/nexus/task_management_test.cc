@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "nexus/lun_fixture.h"
 #include "unit/abort_everywhere.h"
 
@@ -23,6 +24,7 @@ class TaskManagementTest : public LunTest {
   std::shared_ptr<Nexus> a;
   std::shared_ptr<Nexus> b;
   int finished = 0;
+  int ended = 0;
 };
 
 TEST_F(TaskManagementTest, LogicalUnitResetWaitsForTheIoOfEveryNexus) {
@@ -162,6 +164,57 @@ TEST_F(TaskManagementTest, AnAbortedWriteLocksItsBlocksUntilTheBackendCompletesI
   reactors.run();
   EXPECT_TRUE(second.done());
   EXPECT_EQ(backend->data[0], 2);
+}
+
+// simulation/detached_commands_test.cc has what the transport does with such commands.
+TEST_F(TaskManagementTest, AResetDoesNotWaitLongerThanTheBoundForTheBackend) {
+  Task& mine = start(*a, read16(0, 1));
+  Task& theirs = start(*b, read16(8, 1));
+  mine.command.on_detached = [](Command& c) { ++static_cast<Task*>(c.context)->detached; };
+  a->logical_unit_reset(0, note());
+  reactors.run();
+  now += limits::kAbortBound - 1;
+  for (const auto& nexus : {a, b}) nexus->tick();
+  reactors.run();
+  EXPECT_EQ(finished, 0);
+  now += 1;
+  for (const auto& nexus : {a, b}) nexus->tick();
+  reactors.run();
+  EXPECT_EQ(finished, 1);
+  EXPECT_EQ(mine.detached, 1);
+  EXPECT_FALSE(mine.done() || theirs.done()) << "the backend has them";
+  backend->release_all();
+  EXPECT_TRUE(mine.done());
+  EXPECT_EQ(theirs.command.status, Status::kTaskAborted);
+}
+
+// A cluster that fences a host by PREEMPT AND ABORT relies on the end of that host's writes.
+TEST_F(TaskManagementTest, AbortEverywhereWaitsForTheBackendUnlessItsScopeSaysOtherwise) {
+  start(*a, write16(0, 1), Bytes(512));
+  abort_everywhere(*unit, reactors, 0, {.by = &b->id()}, note());
+  reactors.run();
+  now += 2 * limits::kAbortBound;
+  a->tick();
+  reactors.run();
+  EXPECT_EQ(finished, 0);
+  backend->release_all();
+  reactors.run();
+  EXPECT_EQ(finished, 1);
+}
+
+TEST_F(TaskManagementTest, ACloseReportsTheEndOfTheNexusBeforeTheBackendHasReleasedItsCommands) {
+  start(*a, read16(0, 1));
+  a->close(true, note(), [&] { ++ended; });
+  reactors.run();
+  EXPECT_EQ(ended, 0);
+  now += limits::kAbortBound;
+  a->tick();
+  reactors.run();
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(finished, 0);
+  backend->release_all();
+  reactors.run();
+  EXPECT_EQ(finished, 1);
 }
 
 TEST_F(TaskManagementTest, AbortEverywhereSparesTheRequestingCommandAndDoesNotWaitForIt) {

@@ -38,10 +38,14 @@ void abort_everywhere(Unit& unit, Reactors& reactors, unsigned reply_to, const A
   });
   for (auto& [reactor, affected] : by_reactor) {
     for (size_t i = 0; i < affected.size(); ++i) all->begin();
-    reactors.post(reactor, [these = std::move(affected), all, except = scope.except] {
+    reactors.post(reactor, [these = std::move(affected), all, except = scope.except,
+                            released = scope.until_released] {
       for (const Affected& a : these) {
         a.nexus->abort_commands(!a.own, except);
-        if (!a.nexus->drain(except, [all] { all->through(); })) all->through();
+        const auto through = [all] { all->through(); };
+        const bool waits = released ? a.nexus->drain(except, through)
+                                    : a.nexus->drain_attached(through);
+        if (!waits) all->through();
       }
     });
   }

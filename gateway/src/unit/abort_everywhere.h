@@ -21,10 +21,13 @@ struct AbortScope {
   std::function<bool(const NexusId&)> which = {};
   // Spared, and not waited for: the command that asks (PREEMPT AND ABORT of its own registration).
   const Command* except = nullptr;
+  // Whether `done` waits until the backend has completed every command. Otherwise it does not wait
+  // for detached commands (Command::detached), which hold their blocks. Not with `except`.
+  bool until_released = true;
 };
 
 // Runs `done` on reactor `reply_to`, never inside the call, when all commands of `scope` are
-// complete.
+// complete, or detached if the scope says so.
 void abort_everywhere(Unit& unit, Reactors& reactors, unsigned reply_to, const AbortScope& scope,
                       std::function<void()> done);
 

@@ -37,6 +37,8 @@ class AttachedNexus : public std::enable_shared_from_this<AttachedNexus> {
   // `done` runs when all commands that are in the task set now, except `except`, are complete.
   // False: there are none, and `done` is dropped.
   virtual bool drain(const Command* except, std::function<void()> done) = 0;
+  // As drain(), but does not wait for detached commands (Command::detached). For responses.
+  virtual bool drain_attached(std::function<void()> done) = 0;
   // As drain(), for the commands that were started.
   virtual bool drain_started(std::function<void()> done) = 0;
   // The unit's role changed: held commands continue as far as they can.

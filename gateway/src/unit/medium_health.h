@@ -1,5 +1,5 @@
-// Health of a unit's medium as the gateway's check found it, about once a second
-// (Unit::poll_health).
+// Health of a unit's medium as the gateway's checks found it (Unit::poll_health,
+// Unit::poll_progress).
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@ namespace sluice::lun {
 struct MediumHealth {
   bool ready = true;    // false: commands for the medium end with NOT READY
   std::string problem;  // cause and remedy; empty: no problem
+  bool stuck = false;   // its backend has completed nothing for a time (unit/progress_watch.h)
   bool operator==(const MediumHealth&) const = default;
 };
 

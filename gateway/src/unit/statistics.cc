@@ -81,6 +81,18 @@ void add(LatencySnapshot& to, const UnitStatistics::Latency& from) {
 
 }  // namespace
 
+UnitStatistics::Requests UnitStatistics::requests() const {
+  Requests all;
+  for (const auto& pointer : shards_) {
+    const Shard* shard = pointer.load(std::memory_order_acquire);
+    if (!shard) continue;
+    // Read before the submitted ones, so that a request counts as in progress rather than not.
+    all.completed += shard->requests_completed.get();
+    all.submitted += shard->requests_submitted.get();
+  }
+  return all;
+}
+
 UnitSnapshot UnitStatistics::snapshot() const {
   UnitSnapshot all;
   uint64_t begun = 0;

@@ -101,6 +101,8 @@ class UnitStatistics {
 
   struct alignas(64) Shard {
     Cell begun;
+    Cell requests_submitted;  // to the backend, which did not complete them at once
+    Cell requests_completed;  // those of them that are complete
     std::array<Cell, kActivities> operations;
     Cell read_bytes;
     Cell written_bytes;
@@ -126,6 +128,14 @@ class UnitStatistics {
     return l ? *l : make_shard(reactor);
   }
   UnitSnapshot snapshot() const;  // any thread
+
+  // Numbers of requests of commands that the backend did not complete at once.
+  struct Requests {
+    uint64_t submitted = 0;
+    uint64_t completed = 0;
+    uint64_t in_progress() const { return submitted > completed ? submitted - completed : 0; }
+  };
+  Requests requests() const;  // any thread
 
  private:
   Shard& make_shard(unsigned reactor);

@@ -128,9 +128,17 @@ void Unit::poll_health() {
   if (backend == backend_) take_health_locked(std::move(found));
 }
 
+bool Unit::poll_progress(Nanos now) {
+  const UnitStatistics::Requests requests = statistics_->requests();
+  const bool found = progress_.is_stuck(requests.submitted, requests.completed, now);
+  if (found == stuck()) return false;
+  found ? raise_gate(kStuck) : lower_gate(kStuck);
+  return true;
+}
+
 MediumHealth Unit::medium_health() const {
   const std::lock_guard lock(mutex_);
-  return medium_;
+  return {.ready = medium_.ready, .problem = medium_.problem, .stuck = stuck()};
 }
 
 void Unit::take_health_locked(MediumHealth found) {

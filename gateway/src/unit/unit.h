@@ -25,6 +25,7 @@
 #include "unit/attention.h"
 #include "unit/change_watch.h"
 #include "unit/medium_health.h"
+#include "unit/progress_watch.h"
 #include "unit/role.h"
 #include "unit/unit_identity.h"
 
@@ -99,6 +100,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
     kNotOwner = 16,  // its standing is not kOwner
     kDraining = 32,  // releasing: started commands complete here
     kLimited = 64,   // set_qos()
+    kStuck = 128,    // poll_progress(): the backend has requests, and completes none
   };
   // With these bits the unit's role or bandwidth decides where a command runs
   // (nexus/command_routing.h).
@@ -156,8 +158,12 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // --- changes from outside
   Result<void> resize(uint64_t bytes);  // grows; raises 2A/09 on every nexus
   void poll_health();                   // control thread, about once a second
+  // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, without a call
+  // that may wait for it. True: that has changed.
+  bool poll_progress(Nanos now);
+  bool stuck() const { return (gate() & kStuck) != 0; }  // as of the last poll; any thread
   Result<void> check_medium() const;    // ok without a backend; any thread except a reactor's
-  MediumHealth medium_health() const;   // as of the last poll; any thread
+  MediumHealth medium_health() const;   // as of the last polls; any thread
   bool write_cache() const;             // any thread
   // The state that hosts see: on until the cache is off and flushed. Any thread.
   bool reported_write_cache() const;
@@ -220,6 +226,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};
   MediumHealth medium_;
+  ProgressWatch progress_;  // of poll_progress()
   ModeParameters mode_;
   const std::unique_ptr<AttachedNexuses> attached_;
   std::vector<std::weak_ptr<ExportingTarget>> targets_;

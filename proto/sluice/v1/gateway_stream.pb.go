@@ -3158,8 +3158,11 @@ type VolumeObserved struct {
 	// SERVING: commands for the medium end with NOT READY because of medium_problem. Otherwise the medium works, but the next
 	// opening will fail, for example because another file has the image's name.
 	MediumNotReady bool `protobuf:"varint,9,opt,name=medium_not_ready,json=mediumNotReady,proto3" json:"medium_not_ready,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// SERVING: the medium has commands of hosts, and has completed none for 1.4 s or longer. They wait, and get no error. Reported
+	// within 2 s after the first of them began, and again when the medium completes commands.
+	MediumStuck   bool `protobuf:"varint,10,opt,name=medium_stuck,json=mediumStuck,proto3" json:"medium_stuck,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VolumeObserved) Reset() {
@@ -3251,6 +3254,13 @@ func (x *VolumeObserved) GetMediumProblem() string {
 func (x *VolumeObserved) GetMediumNotReady() bool {
 	if x != nil {
 		return x.MediumNotReady
+	}
+	return false
+}
+
+func (x *VolumeObserved) GetMediumStuck() bool {
+	if x != nil {
+		return x.MediumStuck
 	}
 	return false
 }
@@ -5583,7 +5593,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"VolumeLoad\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1a\n" +
 	"\bcommands\x18\x02 \x01(\x04R\bcommands\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xb5\x02\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xd8\x02\n" +
 	"\x0eVolumeObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -5593,7 +5603,9 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x0fallocated_bytes\x18\x06 \x01(\x03R\x0eallocatedBytes\x12\x14\n" +
 	"\x05order\x18\a \x01(\x04R\x05order\x12%\n" +
 	"\x0emedium_problem\x18\b \x01(\tR\rmediumProblem\x12(\n" +
-	"\x10medium_not_ready\x18\t \x01(\bR\x0emediumNotReady\"j\n" +
+	"\x10medium_not_ready\x18\t \x01(\bR\x0emediumNotReady\x12!\n" +
+	"\fmedium_stuck\x18\n" +
+	" \x01(\bR\vmediumStuck\"j\n" +
 	"\x10SessionsObserved\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12,\n" +
 	"\x03put\x18\x02 \x03(\v2\x1a.sluice.v1.SessionObservedR\x03put\x12\x14\n" +

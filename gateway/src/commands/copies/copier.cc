@@ -190,6 +190,10 @@ void Copier::fill_up(Chunk& chunk) const {
   }
 }
 
+UnitStatistics::Shard& Copier::counters(const Chunk& chunk) const {
+  return unit_of(chunk).statistics().shard(context_.reactor);
+}
+
 // true: complete now, as Backend::submit() says.
 bool Copier::submit(Chunk& chunk) {
   backend::Io& io = chunk.io;
@@ -212,9 +216,12 @@ bool Copier::submit(Chunk& chunk) {
   io.context = &chunk;
   io.done = [](backend::Io& finished) {
     Chunk& c = *static_cast<Chunk*>(finished.context);
+    c.copier->counters(c).requests_completed.add(1);
     c.copier->go_on(c);
   };
-  return unit_of(chunk).backend().submit(io, *context_.aio);
+  if (unit_of(chunk).backend().submit(io, *context_.aio)) return true;
+  counters(chunk).requests_submitted.add(1);
+  return false;
 }
 
 // false: the request failed.

@@ -19,6 +19,7 @@
 #include "commands/command.h"
 #include "commands/copies/third_party.h"
 #include "scsi/sense.h"
+#include "unit/statistics.h"
 #include "unit/unit.h"
 
 namespace sluice::lun {
@@ -86,6 +87,7 @@ class Copier {
   uint64_t step_bytes(const Chunk& chunk) const;
   void fill_up(Chunk& chunk) const;
   bool submit(Chunk& chunk);
+  UnitStatistics::Shard& counters(const Chunk& chunk) const;
   void go_on(Chunk& chunk);
   bool take_result(Chunk& chunk);
   void release_range(Chunk& chunk);

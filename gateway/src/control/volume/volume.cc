@@ -30,9 +30,7 @@ HolderAnswer Volume::asked(uint64_t order) {
 
 bool Volume::medium_changed() const { return report_.differs_from(unit_->medium_health()); }
 
-void Volume::review_medium() {
-  if (medium_changed()) inbox_->wake();
-}
+void Volume::review_medium() { report_.send_medium(unit_->medium_health()); }
 
 // --- step()
 
@@ -378,6 +376,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
     const lun::MediumHealth medium = unit_->medium_health();
     observed.set_medium_not_ready(!medium.ready);
     observed.set_medium_problem(medium.problem);
+    observed.set_medium_stuck(medium.stuck);
   }
   report_.send(observed);
 }

@@ -52,6 +52,7 @@ class Volume {
   // Reports that a newer epoch exists (R1, R4).
   void saw_epoch(uint64_t epoch) { inbox_->saw_epoch(epoch); }
   // Reports a served volume again if the health of its medium changed. Call it about once a second.
+  // Reports the health of the medium if it has changed. Waits for no medium; any thread.
   void review_medium();
   // Another gateway of this node requests the lock.
   HolderAnswer asked(uint64_t order);

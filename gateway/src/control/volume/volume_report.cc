@@ -3,11 +3,18 @@
 namespace sluice::control {
 
 void VolumeReport::send(const wire::VolumeObserved& observed) {
-  {
-    const std::lock_guard lock(mutex_);
-    last_ = observed;
-  }
+  const std::lock_guard lock(mutex_);
+  last_ = observed;
   services_.report(observed);
+}
+
+void VolumeReport::send_medium(const lun::MediumHealth& health) {
+  const std::lock_guard lock(mutex_);
+  if (!differs_locked(health)) return;
+  last_->set_medium_not_ready(!health.ready);
+  last_->set_medium_problem(health.problem);
+  last_->set_medium_stuck(health.stuck);
+  services_.report(*last_);
 }
 
 void VolumeReport::withdraw_lock() {
@@ -37,9 +44,14 @@ int64_t VolumeReport::capacity() const {
 
 bool VolumeReport::differs_from(const lun::MediumHealth& health) const {
   const std::lock_guard lock(mutex_);
+  return differs_locked(health);
+}
+
+bool VolumeReport::differs_locked(const lun::MediumHealth& health) const {
   if (!last_ || last_->state() != wire::VOLUME_STATE_SERVING) return false;
-  return health !=
-         lun::MediumHealth{.ready = !last_->medium_not_ready(), .problem = last_->medium_problem()};
+  return health != lun::MediumHealth{.ready = !last_->medium_not_ready(),
+                                     .problem = last_->medium_problem(),
+                                     .stuck = last_->medium_stuck()};
 }
 
 std::string VolumeReport::problem() const {

@@ -46,25 +46,43 @@ TEST_F(VolumeTest, ALoadOfReservationsReceivesTheRecordOfTheVolume) {
   EXPECT_EQ(unit_.serving, 0u);
 }
 
-TEST_F(VolumeTest, AServedVolumeIsReportedAgainWhenTheHealthOfItsMediumChanges) {
+// A step may wait for a medium that hangs, so the report needs none.
+TEST_F(VolumeTest, AServedVolumeIsReportedAgainWithoutAStepWhenTheHealthOfItsMediumChanges) {
   own(1, 1);
-  const int before = wakes_;
+  const size_t before = reports_.size();
   volume_->review_medium();
-  EXPECT_EQ(wakes_, before);
+  EXPECT_EQ(reports_.size(), before);
   unit_.medium = {.ready = false, .problem = "the file was deleted while in use"};
   volume_->review_medium();
-  EXPECT_EQ(wakes_, before + 1);
-  volume_->step(now_);
+  ASSERT_EQ(reports_.size(), before + 1);
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(last().epoch(), 1u);
   EXPECT_TRUE(last().medium_not_ready());
   EXPECT_EQ(last().medium_problem(), "the file was deleted while in use");
+  EXPECT_FALSE(last().medium_stuck());
   volume_->review_medium();
-  EXPECT_EQ(wakes_, before + 1) << "an unchanged health is reported twice";
-  unit_.medium = {};
+  EXPECT_EQ(reports_.size(), before + 1) << "an unchanged health is reported twice";
+  unit_.medium = {.ready = true, .problem = {}, .stuck = true};
   volume_->review_medium();
-  volume_->step(now_);
+  ASSERT_EQ(reports_.size(), before + 2);
   EXPECT_FALSE(last().medium_not_ready());
   EXPECT_EQ(last().medium_problem(), "");
+  EXPECT_TRUE(last().medium_stuck());
+  unit_.medium = {};
+  volume_->review_medium();
+  ASSERT_EQ(reports_.size(), before + 3);
+  EXPECT_FALSE(last().medium_stuck());
+}
+
+TEST_F(VolumeTest, TheHealthOfAVolumeThatIsNotServedIsNotReported) {
+  own(1, 1);
+  give(order(wire::VOLUME_ROLE_RELEASING, 1, 2));
+  release_done();
+  ASSERT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
+  const size_t before = reports_.size();
+  unit_.medium = {.ready = true, .problem = {}, .stuck = true};
+  volume_->review_medium();
+  EXPECT_EQ(reports_.size(), before);
 }
 
 TEST_F(VolumeTest, ReleaseIsFinalForTheEpoch) {
