@@ -39,6 +39,8 @@ var (
 	planned = phase{[]string{transition, good}, []string{good}, []string{inTransition, ownedByFirst}}
 	// noOwner: no takeover is possible.
 	noOwner = phase{[]string{unavailable}, []string{unavailable}, []string{"unavailable,unavailable,unavailable"}}
+	// removing: the owner has removed the LUN, and refuses forwarded commands; the forwarder removes it a moment later.
+	removing = phase{[]string{good, noLogicalLUN}, []string{good, noLogicalLUN}, []string{ownedByFirst, noLogicalLUN}}
 	// noLUN: the LUN is gone.
 	noLUN = phase{[]string{noLogicalLUN}, []string{noLogicalLUN}, []string{noLogicalLUN}}
 	ended = phase{[]string{lost}, []string{lost}, []string{lost}}
@@ -109,7 +111,7 @@ func TestAccessStatesOfEachPathWhileAVolumeLosesItsOwner(t *testing.T) {
 			return nil
 		}, 1, [gateways][]phase{{before}, {before}, {before}}},
 		{"removal of the LUN", nil, func(ctx context.Context, _ []*pathWatch) error { return mapOnlyFirst(ctx, t, c, gateways) },
-			1, [gateways][]phase{{before, noLUN}, {before, noLUN}, {before, noLUN}}},
+			1, [gateways][]phase{{before, removing, noLUN}, {before, removing, noLUN}, {before, removing, noLUN}}},
 		// The path stays until the hosts have left it (decide.LeaveTimeout).
 		{"deletion of the gateway", nil, func(ctx context.Context, _ []*pathWatch) error {
 			_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(first))
