@@ -40,7 +40,7 @@ var (
 	// noOwner: no takeover is possible.
 	noOwner = phase{[]string{unavailable}, []string{unavailable}, []string{"unavailable,unavailable,unavailable"}}
 	// removing: the owner has removed the LUN, and refuses forwarded commands; the forwarder removes it a moment later.
-	removing = phase{[]string{good, noLogicalLUN}, []string{good, noLogicalLUN}, []string{ownedByFirst, noLogicalLUN}}
+	removing = phase{[]string{good, noLogicalLUN}, []string{good, noLogicalLUN}, []string{ownedByFirst}}
 	// noLUN: the LUN is gone.
 	noLUN = phase{[]string{noLogicalLUN}, []string{noLogicalLUN}, []string{noLogicalLUN}}
 	ended = phase{[]string{lost}, []string{lost}, []string{lost}}
