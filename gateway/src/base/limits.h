@@ -288,6 +288,8 @@ inline constexpr Nanos kPoolAgain = 2 * kSecond;  // retry for an unreachable po
 inline constexpr Nanos kLoadAgain = 250 * kMillisecond;
 inline constexpr size_t kMaxHandoverRequest = 256;  // bytes of one request for a lock
 inline constexpr size_t kMaxVolumeRecord = size_t{64} << 20;
+// bytes of a local pool that its gateways release when it is full; XFS needs less to create files
+inline constexpr int64_t kPoolReserve = int64_t{1} << 20;
 inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a commit
 // How long the control plane has after a start until the saved desired state is applied.
 inline constexpr Nanos kStateFromDisk = 2 * kSecond;

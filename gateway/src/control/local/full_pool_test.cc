@@ -11,6 +11,7 @@
 #include "control/local/image_identity.h"
 #include "control/local/record_file.h"
 #include "control/local/record_files.h"
+#include "control/local/space_reserve.h"
 #include "control/local/test_record.h"
 
 namespace sluice::control {
@@ -22,7 +23,7 @@ class FullPoolTest : public testing::Test {
     // The mount is in a namespace of this process, which needs a privilege.
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", mount_.path().c_str(), "tmpfs", 0, "size=1m,mode=700") != 0) {
+        ::mount("tmpfs", mount_.path().c_str(), "tmpfs", 0, "size=4m,mode=700") != 0) {
       GTEST_SKIP() << "no file system of its own: " << std::strerror(errno);
     }
     mounted_ = true;
@@ -129,6 +130,21 @@ TEST_F(FullPoolTest, AStateWithoutRoomIsRefusedBeforeItIsStoredAndNothingChanges
   fill();
   EXPECT_TRUE(file().update(with_keys(2000)));
   EXPECT_EQ(file().read().value(), with_keys(2000));
+}
+
+TEST_F(FullPoolTest, TheFirstRecordOfAVolumeUsesTheReserveWhichIsKeptAgainWithSpace) {
+  keep_reserve(directory_.get());
+  fill();
+  ASSERT_TRUE(file().claim(some_record(), Outlasts::kPowerCut));
+  EXPECT_EQ(file().read().value(), some_record());
+  fill();
+  const RecordFile another{directory_.get(), "another", "r"};
+  EXPECT_FALSE(another.claim(some_record(), Outlasts::kPowerCut));
+  free_space();
+  keep_reserve(directory_.get());
+  fill();
+  EXPECT_TRUE(release_reserve(directory_.get()));
+  EXPECT_FALSE(release_reserve(directory_.get())) << "it is gone";
 }
 
 TEST_F(FullPoolTest, WithSpaceAgainAllFilesHaveTheRecord) {

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "control/local/space_reserve.h"
+
 namespace sluice::control {
 namespace {
 
@@ -56,12 +58,16 @@ bool plain_name(const std::string& name) {
 
 Result<FileDescriptor> listen_by_name(int directory, const std::string& name) {
   int error = EINVAL;
+  bool released = false;
   // A process that opens the pool now removes sockets that do not listen yet; then tries again.
   for (int tries = 0; tries < kTries && plain_name(name); ++tries) {
     FileDescriptor socket = unix_socket();
     error = socket.valid() ? listen_by(socket.get(), directory, name) : errno;
+    if (error == 0 && released) keep_reserve(directory);
     if (error == 0) return socket;
-    if (error != ENOENT) break;
+    const bool full = is_out_of_space(error) && !released;
+    released = released || full;
+    if (error != ENOENT && !(full && release_reserve(directory))) break;
   }
   return Error{"can't listen on the socket " + name +
                " in the pool's .sluice directory: " + reason_of(error)};

@@ -90,9 +90,9 @@ TEST_F(JobsTest, TheRecordsOfAVolumeAreDeletedAfterItsDataAndNotRecreated) {
     }
   };
   record_it();
-  ASSERT_EQ(records(), 4u) << "record, copy, claims and guard";
+  ASSERT_EQ(records(), 5u) << "record, copy, claims, slots and guard";
   EXPECT_EQ(run(remove).problem, "");
-  EXPECT_EQ(records(), 4u) << "whose it is was not said";
+  EXPECT_EQ(records(), 5u) << "whose it is was not said";
   remove.mutable_delete_()->set_volume_uid(kVolumeUid);
   EXPECT_EQ(run(remove).problem, "") << "again, after the data alone was deleted";
   EXPECT_EQ(records(), 0u);
@@ -103,7 +103,7 @@ TEST_F(JobsTest, TheRecordsOfAVolumeAreDeletedAfterItsDataAndNotRecreated) {
   ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_NE(run(remove).problem, "") << "a writer is at it: the job comes again";
   EXPECT_EQ(size_of("disk"), -1);
-  EXPECT_EQ(records(), 4u);
+  EXPECT_EQ(records(), 5u);
   ASSERT_EQ(::flock(writer.get(), LOCK_UN), 0);
   EXPECT_EQ(run(remove).problem, "");
   EXPECT_EQ(records(), 0u);

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "control/local/space_reserve.h"
+
 namespace sluice::control {
 namespace {
 
@@ -47,6 +49,7 @@ wire::PoolObserved observe(const std::string& uid, const PoolDirectory& pool) {
   const auto block = static_cast<int64_t>(space.f_frsize);
   observed.set_capacity_bytes(static_cast<int64_t>(space.f_blocks) * block);
   observed.set_used_bytes(static_cast<int64_t>(space.f_blocks - space.f_bfree) * block);
+  keep_reserve(pool.records());
   observed.set_snapshots_supported(can_reflink(pool));
   observed.set_max_image_bytes(pool.max_image_bytes());
   observed.set_lists_images(true);

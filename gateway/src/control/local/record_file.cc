@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/record_text.h"
 #include "control/local/record_files.h"
+#include "control/local/space_reserve.h"
 
 namespace sluice::control {
 namespace {
@@ -165,7 +166,17 @@ Result<bool> RecordFile::note(const Record& record) const {
   return slots_.write(record, Outlasts::kProcess, slots.value());
 }
 
+// Only the first claim of a volume needs free space.
 Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
+  errno = 0;
+  Result<void> claimed = try_claim(record, outlasts);
+  if (claimed || !is_out_of_space(errno) || !release_reserve(directory_)) return claimed;
+  claimed = try_claim(record, outlasts);
+  keep_reserve(directory_);
+  return claimed;
+}
+
+Result<void> RecordFile::try_claim(const Record& record, Outlasts outlasts) const {
   const Result<FileDescriptor> guarded = guard();
   if (!guarded) return Error{guarded.error()};
   const Result<Present> found = present(ClaimSlots::For::kWriting);

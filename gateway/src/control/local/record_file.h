@@ -59,6 +59,7 @@ class RecordFile {
   Result<Text> text_in(const char* file) const;
   static Present newest_of(Text text, Text copy, std::optional<RecordSlots::Found> slots);
   Result<FileDescriptor> guard() const;
+  Result<void> try_claim(const Record& record, Outlasts outlasts) const;
   Result<Present> present(ClaimSlots::For purpose) const;
   Result<void> write(const Record& record, const Present& present) const;
   Result<void> refresh_slots(std::string_view text, const Present& present) const;
