@@ -336,7 +336,8 @@ class Gateway {
     // Volumes go over to other gateways while hosts are still connected (DESIGN R7).
     const bool left = client_ == nullptr || client_->stop(limits::kShutdownBound / 2);
     const bool health_stopped = health_ == nullptr || health_->stop();
-    const bool drained = engine_ == nullptr || engine_->stop(std::max(end - boot_clock_now(), kSecond));
+    const Nanos left_time = std::max(end - boot_clock_now(), kSecond);
+    const bool drained = engine_ == nullptr || engine_->stop(left_time);
     metrics_.reset();
     // Units may still ask it; the reactors it answers on are about to go.
     if (drained && store_) store_->stop();

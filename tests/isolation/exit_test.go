@@ -152,6 +152,9 @@ func TestAGatewayThatEndsWhileADiskHangsReleasesWhatTheDiskDoesNotUse(t *testing
 			end(t, process)
 			for _, session := range []*initiator.Session{hanging, other} {
 				untilClosed(t, "session", session.Over())
+				if lost := session.Lost(); lost.Reason == initiator.LostSilent {
+					t.Error("a connection stayed open: ", lost)
+				}
 			}
 			untilUnlocked(t, healthy)
 			untilRingsAreUnmapped(t, process)

@@ -53,8 +53,8 @@ inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after
 // for a logout after access was withdrawn
 inline constexpr Nanos kEvictionLogout = 3 * kSecond;
 inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
-// The end of a process with a blocked thread (base/exit_guard.h). A call that lasts for once to twice
-// kLastingCall lets the release process begin, which stays for kReleaseKept after the last one.
+// The end of a process with a blocked thread (base/exit_guard.h). A call that lasts for once to
+// twice kLastingCall lets the release process begin, which stays kReleaseKept after the last one.
 inline constexpr Nanos kLastingCall = 100 * kMillisecond;
 inline constexpr Nanos kReleaseKept = 5 * kSecond;
 inline constexpr Nanos kReleaseReady = 100 * kMillisecond;  // a process that ends waits for it
