@@ -3,7 +3,6 @@
 // flags -> configuration -> engine (nothing listens) -> exports -> portals open -> signals
 //
 // With a control plane, exports and portals come from there (cluster.h).
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,6 +17,9 @@
 #include "admin/lun_report.h"
 #include "admin/server.h"
 #include "admin/session_report.h"
+#include "base/blocking_section.h"
+#include "base/boot_clock.h"
+#include "base/exit_guard.h"
 #include "base/log.h"
 #include "base/safety_mutation.h"
 #include "base/service_manager.h"
@@ -29,6 +31,8 @@
 #include "config/volumes.h"
 #include "desired/exporter.h"
 #include "exit_codes.h"
+#include "final_sync.h"
+#include "harden.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
 #include "nexus/exports.h"
@@ -79,20 +83,6 @@ int accept_system(const Flags& flags) {
              : kFine;
 }
 
-// DESIGN R14: a process that writes a core file dies late, and the file would hold secrets.
-void harden(bool core_dumps) {
-  if (!core_dumps) {
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_CORE, &none);
-    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  }
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
-}
-
 // Blocked in every thread made from here on; run() waits for them.
 sigset_t block_signals() {
   sigset_t signals;
@@ -131,6 +121,7 @@ class Gateway {
     const sigset_t signals = block_signals();
     log::start({.level = config_.log.level, .format = config_.log.format, .sink = {}});
     log::info("starting", {{"version", config::version()}, {"pid", ::getpid()}});
+    exit_guard_ = std::make_unique<ExitGuard>();
     const Result<void> up = start();
     int code = kFine;
     if (up) {
@@ -142,8 +133,10 @@ class Gateway {
     }
     if (!stop()) {
       // Something still uses what would be destroyed now.
+      sync_caches(exports_, limits::kShutdownSync / 2);
       log::error("stopped with work in flight");
       log::stop();
+      ExitGuard::prepare();
       ::_exit(kFailed);
     }
     log::info("stopped");
@@ -155,6 +148,7 @@ class Gateway {
   bool clustered() const { return config_.control_plane.given(); }
 
   Result<void> start() {
+    const BlockingSection section;
     using Steps = std::vector<Result<void> (Gateway::*)()>;
     const Steps alone{&Gateway::open_store, &Gateway::start_engine,  &Gateway::show_exports,
                       &Gateway::listen,     &Gateway::start_metrics, &Gateway::start_admin};
@@ -310,6 +304,7 @@ class Gateway {
   }
 
   Result<void> reload() {
+    const BlockingSection section;
     const Result<Config> next = config::load(flags_);
     if (!next) return Error{next.error()};
     const Result<config::Changes> changes = config::diff(config_, next.value());
@@ -335,17 +330,21 @@ class Gateway {
   // In the reverse order of start(). False: see run().
   bool stop() {
     service_manager::stopping();
+    exit_guard_->end_process_after(limits::kShutdownBound, kFailed);
+    const Nanos end = boot_clock_now() + limits::kShutdownBound - limits::kShutdownSync;
     admin_.reset();
     // Volumes go over to other gateways while hosts are still connected (DESIGN R7).
     const bool left = client_ == nullptr || client_->stop(limits::kShutdownBound / 2);
     const bool health_stopped = health_ == nullptr || health_->stop();
-    const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
+    const Nanos left_time = std::max(end - boot_clock_now(), kSecond);
+    const bool drained = engine_ == nullptr || engine_->stop(left_time);
     metrics_.reset();
     // Units may still ask it; the reactors it answers on are about to go.
     if (drained && store_) store_->stop();
     return left && health_stopped && drained;
   }
 
+  std::unique_ptr<ExitGuard> exit_guard_;  // first: it watches the destructors of the others
   const Flags flags_;
   Config config_;
   StateLock state_lock_;

@@ -4,7 +4,9 @@ package isolation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -71,6 +73,7 @@ func hangingDisk(t *testing.T, options string) (*disk.Disk, *netns.Process) {
 	t.Cleanup(func() {
 		d.Resume() // a process cannot end before its calls do
 		_ = process.Kill()
+		untilPortIsFree(t)
 		if t.Failed() {
 			t.Log(process.LogTail(20))
 		}
@@ -81,6 +84,23 @@ func hangingDisk(t *testing.T, options string) (*disk.Disk, *netns.Process) {
 		t.Fatal(err)
 	}
 	return d, process
+}
+
+// untilPortIsFree waits for the release process of a gateway that was killed: it may end some milliseconds later.
+func untilPortIsFree(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // that of the test is over in a cleanup
+	defer cancel()
+	err := netns.Until(ctx, func() error {
+		connection, err := net.Dial("tcp", portal)
+		if err != nil {
+			return nil //nolint:nilerr // nothing listens
+		}
+		return errors.Join(errors.New(portal+" is in use"), connection.Close())
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func soon(t *testing.T) context.Context {

@@ -140,6 +140,10 @@ class Backend {
   // The destructor of an unclosed backend does the same without a callback.
   virtual void close(std::function<void()> closed) { closed(); }
 
+  // For a process that ends without destroying its backends: makes written data durable, as the
+  // destructor of an unclosed backend does. May wait for the medium. Any thread.
+  virtual void sync_cache() {}
+
   virtual const Info& info() const = 0;
   virtual uint64_t size_bytes() const = 0;  // atomic
 

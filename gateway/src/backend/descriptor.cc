@@ -83,14 +83,15 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
 
 // Acknowledged data must not stay in the page cache only when the gateway ends: after an orderly
 // stop or the removal of a LUN all data is on the medium.
-Descriptor::~Descriptor() {
+Descriptor::~Descriptor() { sync_cache(); }
+
+void Descriptor::sync_cache() {
   if (closed_.load(std::memory_order_relaxed)) return;
   if (write_cache() && !info_.read_only) fdatasync(fd_.get());
 }
 
-// The sentinel's mapping keeps the open file and its lock alive, so the lock is released
-// explicitly. The descriptor number stays in use: a check() on another thread must not access
-// another file.
+// A call of another thread may still use the open file, so the lock is released explicitly. The
+// descriptor number stays in use: a check() on another thread must not access another file.
 void Descriptor::close(std::function<void()> closed) {
   if (!closed_.exchange(true)) {
     medium_.stop();

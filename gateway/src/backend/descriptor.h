@@ -30,6 +30,7 @@ class Descriptor : public Backend {
   uint64_t size_bytes() const override { return medium_.size_bytes(); }
   bool submit(Io& io, Aio& aio) override;
   void close(std::function<void()> closed) override;
+  void sync_cache() override;
   std::string hangs_with() const override { return hangs_with_; }
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;

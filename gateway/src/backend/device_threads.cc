@@ -1,5 +1,7 @@
 #include "backend/device_threads.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -18,6 +20,7 @@
 #include "backend/ordered_calls.h"
 #include "backend/read_ring.h"
 #include "base/aio_list.h"
+#include "base/blocking_section.h"
 #include "base/limits.h"
 
 namespace sluice {
@@ -171,6 +174,7 @@ size_t DeviceThreads::Shared::take_locked(std::span<AioOp*> taken) {
 }
 
 void DeviceThreads::Shared::work(const std::shared_ptr<Shared>& shared) {
+  ::pthread_setname_np(::pthread_self(), "device");  // else that of the reactor that started it
   ReadRing ring([&](size_t reads, size_t left) { ended(shared, reads, left); });
   std::array<AioOp*, ReadRing::kMost> taken;
   std::unique_lock lock(shared->mutex);
@@ -186,6 +190,7 @@ void DeviceThreads::Shared::work(const std::shared_ptr<Shared>& shared) {
       meet(shared, need);
       lock.lock();
     }
+    const BlockingSection section;
     if (taken[0]->kind == AioOp::Kind::kReadv) {
       lock.unlock();
       ring.run({taken.data(), count});

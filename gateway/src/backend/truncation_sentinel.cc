@@ -1,9 +1,13 @@
 #include "backend/truncation_sentinel.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <string>
+
 #include "backend/guarded_word.h"
+#include "base/file_descriptor.h"
 
 namespace sluice::backend {
 namespace {
@@ -20,9 +24,18 @@ uint64_t last_page_of(uint64_t size) { return (size - 1) / page_size() * page_si
 
 uint64_t* mark_of(uint8_t* page) { return reinterpret_cast<uint64_t*>(page); }  // NOLINT: aligned
 
+// The file, opened again. A mapping keeps its open file, and thus a lock on it, for as long as the
+// process has memory. After a kill that is until the last blocked thread ends.
+FileDescriptor open_again(int fd) {
+  return FileDescriptor(
+      ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 // A private page over the file's last one, with the mark; nullptr where that can't be had.
 uint8_t* map_marked(int fd, uint64_t size) {
-  void* mapped = mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
+  const FileDescriptor again = open_again(fd);
+  if (!again.valid()) return nullptr;
+  void* mapped = mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE, again.get(),
                       static_cast<off_t>(last_page_of(size)));
   if (mapped == MAP_FAILED) return nullptr;
   madvise(mapped, page_size(), MADV_DONTDUMP);  // the rest of the page is the customer's data

@@ -18,7 +18,8 @@ namespace sluice::backend {
 
 class TruncationSentinel {
  public:
-  // For a file of `size` bytes, > 0. nullptr: the file can't be mapped, or is shorter.
+  // For a file of `size` bytes, > 0. nullptr: the file can't be opened again for reading or mapped,
+  // or is shorter. The mapping does not extend the life of a lock on `fd`.
   static std::unique_ptr<TruncationSentinel> create(int fd, uint64_t size);
   ~TruncationSentinel();
   TruncationSentinel(const TruncationSentinel&) = delete;

@@ -1,10 +1,13 @@
 #include "base/executor.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/blocking_section.h"
 #include "base/boot_clock.h"
 
 namespace sluice {
@@ -87,6 +90,7 @@ void Executor::wait(Shared& shared, Worker& self, std::optional<Nanos> until,
 }
 
 void Executor::work(const SharedPtr& shared, ExecutorQueue::Thread self) {
+  ::pthread_setname_np(::pthread_self(), "executor");
   using What = ExecutorQueue::Next::What;
   std::unique_lock lock(shared->mutex);
   for (;;) {
@@ -100,8 +104,11 @@ void Executor::work(const SharedPtr& shared, ExecutorQueue::Thread self) {
     lock.unlock();
     carry_out(shared, woken);
     if (next.what == What::kEnd) return;
-    next.task();
-    next.task = nullptr;  // destroying its captures may take long, so it happens without the mutex
+    {
+      const BlockingSection section;
+      next.task();
+      next.task = nullptr;  // destroying its captures may take long, so it happens without the mutex
+    }
     lock.lock();
     shared->queue.ended(next.strand);
   }

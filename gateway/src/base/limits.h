@@ -53,6 +53,13 @@ inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after
 // for a logout after access was withdrawn
 inline constexpr Nanos kEvictionLogout = 3 * kSecond;
 inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
+// The end of a process with a blocked thread (base/exit_guard.h). A call that lasts for once to
+// twice kLastingCall lets the release process begin, which stays kReleaseKept after the last one.
+inline constexpr Nanos kLastingCall = 100 * kMillisecond;
+inline constexpr Nanos kReleaseKept = 5 * kSecond;
+inline constexpr Nanos kReleaseReady = 100 * kMillisecond;  // a process that ends waits for it
+// The end of kShutdownBound in which caches are flushed if something is still in flight.
+inline constexpr Nanos kShutdownSync = 1 * kSecond;
 // Forwarding (R6): the owner sends a token at this interval, which each forwarded command carries.
 // It refuses a command whose token is older than kTokenLife when its range is held.
 inline constexpr Nanos kTokenInterval = 100 * kMillisecond;
@@ -86,7 +93,7 @@ static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
-static_assert(kWatchdogLimit + 2 * kWatchdogInterval < kHostGivesUp,
+static_assert(kWatchdogLimit + 2 * kWatchdogInterval + kReleaseReady < kHostGivesUp,
               "R6: a retry could be overtaken");
 static_assert(2 * kTick < kWatchdogInterval, "an idle reactor iterates between two checks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
@@ -275,7 +282,8 @@ inline constexpr size_t kMaxDesiredBytes = size_t{256} << 20;
 // have twice as many threads, and each at least one (base/executor.h).
 inline constexpr unsigned kControlThreads = 16;
 inline constexpr Nanos kControlStops = 1 * kSecond;  // for running work at the end of the process
-static_assert(kShutdownBound / 2 + kControlStops < kShutdownBound, "hosts get no time to log out");
+static_assert(kShutdownBound / 2 + kControlStops + kShutdownSync < kShutdownBound,
+              "hosts get no time to log out");
 inline constexpr Nanos kLockPollLeast = 5 * kMillisecond;
 inline constexpr Nanos kLockPollMost = 250 * kMillisecond;
 // An owner without its volume's lock after this time has failed to open it; this is final for the

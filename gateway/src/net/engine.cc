@@ -8,10 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 #include "base/boot_clock.h"
 #include "base/log.h"
@@ -23,6 +21,7 @@
 #include "net/gather.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
+#include "net/wait_for.h"
 #include "net/watchdog.h"
 
 namespace sluice::net {
@@ -59,7 +58,6 @@ class EngineImpl final : public Engine, public Reactors {
   void accepted(int fd, const net::Portal& portal);
   void make_room(const std::shared_ptr<Admission>& admission);
   unsigned least_loaded() const;
-  bool wait_for_connections(Nanos until) const;
   iscsi::SessionDirectory::Callbacks directory_callbacks();
 
   Options options_;
@@ -345,14 +343,6 @@ void EngineImpl::evict(const std::vector<uint16_t>& tsihs) {
   }
 }
 
-bool EngineImpl::wait_for_connections(Nanos until) const {
-  while (gateway_.connections.load(std::memory_order_relaxed) != 0) {
-    if (boot_clock_now() >= until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
-
 bool EngineImpl::stop(Nanos bound) {
   if (std::exchange(stopped_, true)) return true;
   const Nanos start = boot_clock_now();
@@ -366,7 +356,8 @@ bool EngineImpl::stop(Nanos bound) {
       });
     });
   }
-  if (!wait_for_connections(start + logout)) {
+  const auto no_connections = [this] { return gateway_.connections.load() == 0; };
+  if (!wait_for(no_connections, start + logout)) {
     for (const auto& r : reactors_) {
       r->post([reactor = r.get()] {
         reactor->for_each_connection([](TcpConnection& c) {
@@ -375,11 +366,19 @@ bool EngineImpl::stop(Nanos bound) {
       });
     }
   }
-  const bool clean = wait_for_connections(start + bound);
+  bool clean = wait_for(no_connections, start + bound);
   // Sessions are over, and with them what their links had to do.
   for (unsigned i = 0; i < reactors_.size(); ++i) {
     reactors_[i]->post([this, i] { forwarder_->stop(i); });
     reactors_[i]->stop(!clean);
+  }
+  // Commands of a medium that hangs outlive their sessions.
+  const auto no_reactors = [this] {
+    return std::ranges::none_of(reactors_, [](const auto& r) { return r->alive(); });
+  };
+  if (clean && !wait_for(no_reactors, start + bound)) {
+    clean = false;
+    for (const auto& r : reactors_) r->stop(true);
   }
   for (const auto& r : reactors_) r->join();
   watchdog_.reset();
