@@ -25,6 +25,8 @@ const (
 	findingList = "findings"
 	// findingsInterval is the interval at which facts are read, and findings counted for the metric.
 	findingsInterval = 2 * time.Second
+	// currentLimit bounds the time that a request waits for the view.
+	currentLimit = time.Second
 	// leaderlessLimit is the time without a leader that is a finding. An election takes store.LeaderTTL, and some network time.
 	leaderlessLimit = 10 * time.Second
 	// maxMembers bounds the objects and consequences of one finding in a response.
@@ -44,8 +46,6 @@ type Findings struct {
 
 	mutex sync.Mutex
 	facts findings.System
-	// known: the facts were read.
-	known bool
 	// leaderless is the time since when no replica leads; zero: one does.
 	leaderless time.Time
 	// since has the time at which each fault was first seen that records none itself.
@@ -101,24 +101,18 @@ func (f *Findings) refresh(ctx context.Context) {
 		f.leaderless = time.Now()
 	}
 	facts.NoLeader = facts.NoLeader && time.Since(f.leaderless) > leaderlessLimit
-	f.facts, f.known = facts, true
+	f.facts = facts
 }
 
-// current waits until the view has everything that is stored now, because the caller may have changed it just before. If etcd does not
-// answer, the findings are those of the view, and that etcd does not answer is one of them.
+// current waits until the view has everything that is stored now, and reads the facts, because the caller may have changed something
+// just before. If etcd does not answer, the findings are those of the view, and that etcd does not answer is one of them.
 func (f *Findings) current(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, findingsInterval)
+	ctx, cancel := context.WithTimeout(ctx, currentLimit)
 	defer cancel()
-	version, err := f.store.Revision(ctx)
-	if err == nil {
-		err = f.view.WaitFor(ctx, version)
+	if version, err := f.store.Revision(ctx); err == nil {
+		_ = f.view.WaitFor(ctx, version) // otherwise the watches are behind, and the findings, too
 	}
-	f.mutex.Lock()
-	read := !f.known || err != nil
-	f.mutex.Unlock()
-	if read {
-		f.refresh(context.WithoutCancel(ctx))
-	}
+	f.refresh(context.WithoutCancel(ctx))
 }
 
 // items returns the present faults, each with its start.
