@@ -169,6 +169,9 @@ inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;
 inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
+// Blocks that WRITE SAME and UNMAP hold at a time: no more than the largest WRITE, so that an
+// overlapping command waits no longer for them.
+inline constexpr uint64_t kMaxHeldBytes = kMaxTransferBytes;
 inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
 // Maximum data of one command that a device answers itself; limits its allocation length.
 inline constexpr uint32_t kMaxPassedData = 256u << 10;  // bytes

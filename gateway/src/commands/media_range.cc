@@ -145,7 +145,10 @@ bool prepare_write_same(Unit& unit, Command& command, Sense* sense) {
   }
   if (!range.ndob) want_data(unit, command, 1);
   if (!brings_exactly(command, command.data_out_wanted, sense)) return false;
-  return want_hold(command, true);
+  if (!want_hold(command, true)) return false;
+  // The first piece; the handler holds the others later.
+  command.hold.last = range.lba + piece_of(unit, range.lba, range.blocks) - 1;
+  return true;
 }
 
 bool prepare_compare_and_write(Unit& unit, Command& command, Sense* sense) {

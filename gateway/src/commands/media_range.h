@@ -1,6 +1,9 @@
 // The checks of commands on logical blocks before their data is requested (handlers.h: Prepare).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "commands/handler.h"
 
 namespace sluice::lun {
@@ -21,6 +24,13 @@ inline uint64_t byte_offset(const Unit& unit, const Command& command) {
 
 inline uint8_t write_flags(const Command& command) {
   return command.range.fua ? uint8_t{backend::kIoFua} : uint8_t{0};
+}
+
+// How many of `left` blocks from `lba` on WRITE SAME and UNMAP hold at a time: no more than to the
+// next multiple of limits::kMaxHeldBytes, which units of deallocation divide.
+inline uint64_t piece_of(const Unit& unit, uint64_t lba, uint64_t left) {
+  const uint64_t blocks = limits::kMaxHeldBytes / unit.block_size();
+  return std::min(left, blocks - lba % blocks);
 }
 
 // Whether the blocks of a WRITE SAME become zeros. Its data must be complete.

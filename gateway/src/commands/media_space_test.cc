@@ -1,6 +1,7 @@
 // WRITE SAME, UNMAP, GET LBA STATUS, SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT.
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "nexus/lun_fixture.h"
 #include "unit/bandwidth.h"
 
@@ -72,6 +73,79 @@ TEST_F(SpaceTest, WriteSameWritesAPatternWithOrWithoutUnmap) {
     EXPECT_TRUE(backend->all(0, 512, 0xee));
     EXPECT_TRUE(backend->all(1201 * 512, 512, 0xee));
   }
+}
+
+// A unit with more blocks than one piece of WRITE SAME or UNMAP.
+class PiecesTest : public SpaceTest {
+ protected:
+  static constexpr uint64_t kPiece = limits::kMaxHeldBytes / 512;  // blocks
+  static constexpr uint64_t kLarge = 3 * kPiece;
+  void SetUp() override {
+    SpaceTest::SetUp();
+    backend->data.resize(kLarge * 512, 0xee);
+    ASSERT_TRUE(unit->resize(kLarge * 512).ok());
+    start(*nexus, test_unit_ready());  // CAPACITY DATA HAS CHANGED
+    other = open("b");
+    backend->submitted.clear();
+    backend->holds = true;
+  }
+  void complete_one() {
+    backend->release_one();
+    reactors.run();
+  }
+  // A read of one block that began while a command changes blocks.
+  Task& read(uint64_t lba) { return start(*other, read16(lba, 1)); }
+  void expect_pieces(Task& changing, Op op) {
+    ASSERT_EQ(backend->held.size(), 1u);
+    EXPECT_EQ(backend->submitted.back().op, op);
+    Task& first = read(10);
+    Task& last = read(2 * kPiece);
+    EXPECT_EQ(backend->held.size(), 2u) << "only the block of the first piece is in use";
+    backend->holds = false;
+    complete_one();
+    EXPECT_TRUE(first.done()) << "it waits for one piece";
+    backend->release_all();
+    reactors.run();
+    EXPECT_TRUE(last.done());
+    EXPECT_TRUE(changing.done());
+    EXPECT_EQ(changing.command.status, Status::kGood);
+  }
+
+  std::shared_ptr<Nexus> other;
+};
+
+TEST_F(PiecesTest, WriteSameOfZerosHoldsOnePieceAtATime) {
+  Task& zeroing = start(*nexus, write_same(8, 2 * kPiece), Bytes(512));
+  expect_pieces(zeroing, Op::kWriteZeroes);
+  EXPECT_TRUE(backend->all(8 * 512, 2 * kPiece * 512, 0));
+  EXPECT_EQ(backend->data[7 * 512], 0xee);
+  EXPECT_EQ(backend->data[(2 * kPiece + 8) * 512], 0xee);
+}
+
+TEST_F(PiecesTest, WriteSameOfAPatternHoldsOnePieceAtATime) {
+  backend->holds = false;
+  Task& filling = start(*nexus, write_same(8, 2 * kPiece), Bytes(512, 0x21));
+  EXPECT_FALSE(filling.done()) << "the reactor serves others between two pieces";
+  EXPECT_TRUE(read(2 * kPiece).done()) << "a block of a later piece is not in use";
+  reactors.run();
+  EXPECT_TRUE(filling.done());
+  EXPECT_TRUE(backend->all(8 * 512, 2 * kPiece * 512, 0x21));
+  EXPECT_EQ(backend->data[(2 * kPiece + 8) * 512], 0xee);
+}
+
+TEST_F(PiecesTest, UnmapHoldsOnePieceOfADescriptorAtATime) {
+  Task& unmapping = unmap({{8, static_cast<uint32_t>(2 * kPiece)}});
+  expect_pieces(unmapping, Op::kDiscard);
+}
+
+TEST_F(PiecesTest, AnAbortedWriteSameBeginsNoFurtherPiece) {
+  Task& zeroing = start(*nexus, write_same(0, 3 * kPiece), Bytes(512));
+  nexus->abort(zeroing.command);
+  backend->release_all();
+  reactors.run();
+  EXPECT_TRUE(zeroing.done());
+  EXPECT_EQ(backend->submitted.size(), 1u);
+  EXPECT_EQ(backend->data[kPiece * 512], 0xee);
 }
 
 TEST_F(SpaceTest, WriteSameWithoutADataOutBufferWritesZeros) {

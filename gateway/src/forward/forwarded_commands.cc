@@ -39,9 +39,19 @@ bool runs_once(uint8_t opcode) {
   }
 }
 
-// UNMAP and third-party copies hold one range after another: one whose token was good may begin
-// another step later.
-bool works_in_steps(uint8_t opcode) { return opcode == 0x42 || opcode == 0x83; }
+// UNMAP, WRITE SAME and third-party copies hold one range after another: one whose token was good
+// may begin another step later.
+bool works_in_steps(uint8_t opcode) {
+  switch (opcode) {
+    case 0x41:
+    case 0x42:
+    case 0x83:
+    case 0x93:
+      return true;
+    default:
+      return false;
+  }
+}
 
 constexpr Nanos kTokenOver = limits::kTokenLife + limits::kTick;
 

@@ -55,10 +55,10 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
 
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor when all affected commands, of
   // any nexus, have completed or are detached, also at the unit's owner (DESIGN R9); never within
-  // the call, here and in close(). False: the LUN does not exist (the transport answers "LUN does not exist"), and
-  // `done` is not called. For a reset, `done(false)` means that the unit's owner did not perform
-  // it; for a forwarded nexus, that this gateway is not the owner. Also then all affected commands
-  // of this nexus have ended.
+  // the call, here and in close(). False: the LUN does not exist (the transport answers "LUN does
+  // not exist"), and `done` is not called. For a reset, `done(false)` means that the unit's owner
+  // did not perform it; for a forwarded nexus, that this gateway is not the owner. Also then all
+  // affected commands of this nexus have ended or are detached.
   bool abort_task_set(uint64_t lun_field, std::function<void()> done);
   bool clear_task_set(uint64_t lun_field, std::function<void()> done);
   bool logical_unit_reset(uint64_t lun_field, std::function<void(bool at_owner)> done);

@@ -43,8 +43,8 @@ void abort_everywhere(Unit& unit, Reactors& reactors, unsigned reply_to, const A
       for (const Affected& a : these) {
         a.nexus->abort_commands(!a.own, except);
         const auto through = [all] { all->through(); };
-        const bool waits = released ? a.nexus->drain(except, through)
-                                    : a.nexus->drain_attached(through);
+        const bool waits =
+            released ? a.nexus->drain(except, through) : a.nexus->drain_attached(through);
         if (!waits) all->through();
       }
     });

@@ -23,7 +23,7 @@ class TestBackend : public backend::Backend {
   }
 
   const backend::Info& info() const override { return information; }
-  uint64_t size_bytes() const override { return data.size(); }
+  uint64_t size_bytes() const override { return claimed_size ? claimed_size : data.size(); }
   const uint8_t* borrow(uint64_t offset, uint64_t) const override {
     return lends ? data.data() + offset : nullptr;
   }
@@ -102,6 +102,7 @@ class TestBackend : public backend::Backend {
 
   std::vector<uint8_t> data;
   std::vector<bool> allocated;  // per 4096 bytes
+  uint64_t claimed_size = 0;    // bytes; 0: those of `data`
   backend::Info information;
   bool lends = false;
   bool cache = false;
