@@ -8,8 +8,7 @@
 namespace sluice {
 
 void sync_caches(const lun::Exports& exports, Nanos bound) {
-  Executor executor(
-      {.threads = 1, .at_end = Executor::AtEnd::kRunQueued, .destructor_waits = 0});
+  Executor executor({.threads = 1, .at_end = Executor::AtEnd::kRunQueued, .destructor_waits = 0});
   for (const auto& target : exports.all()) {
     for (const auto& entry : target->luns()) {
       std::shared_ptr<backend::Backend> backend = entry.unit->shared_backend();

@@ -78,8 +78,9 @@ struct HealthWatch::State : std::enable_shared_from_this<State> {
   }
 
   void next_progress() {
-    executor.post({"progress"}, [self = shared_from_this()] { self->check_progress(); },
-                  std::min(period, limits::kStuckPoll));
+    executor.post(
+        {"progress"}, [self = shared_from_this()] { self->check_progress(); },
+        std::min(period, limits::kStuckPoll));
   }
 
   void check_progress() {

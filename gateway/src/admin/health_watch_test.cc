@@ -88,9 +88,9 @@ class Health : public testing::Test {
     const auto has = [text](const std::string& line) {
       return line.find(text) != std::string::npos;
     };
-    EXPECT_TRUE(logged_.wait_for(lock, std::chrono::minutes(1),
-                                 [&] { return std::ranges::any_of(lines_, has); }))
-        << text;
+    EXPECT_TRUE(logged_.wait_for(lock, std::chrono::minutes(1), [&] {
+      return std::ranges::any_of(lines_, has);
+    })) << text;
   }
   std::string state() const { return lun_views(exports_).at(0).state; }
 
@@ -197,8 +197,8 @@ TEST_F(Health, OneLineReportsAllStuckUnitsOfAMediumAndOneThatItContinues) {
     backend->checked = [&go] { go.wait(); };
     lun::UnitIdentity identity;
     identity.uuid[15] = i;
-    luns.push_back({.lun = i,
-                    .unit = std::make_shared<lun::Unit>(identity, std::move(backend), 1, nullptr)});
+    luns.push_back(
+        {.lun = i, .unit = std::make_shared<lun::Unit>(identity, std::move(backend), 1, nullptr)});
   }
   exports_.find("iqn.2026-11.example:t")->set_luns(luns, reactors_);
   const auto counters = [&](size_t lun) -> auto& { return luns[lun].unit->statistics().shard(0); };

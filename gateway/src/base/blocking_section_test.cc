@@ -29,7 +29,9 @@ TEST(BlockingSectionTest, TheEndOfAnInnerSectionDoesNotEndTheOuterOne) {
   BlockingSection::Scan scan;
   const BlockingSection outer;
   EXPECT_FALSE(scan.finds_lasting());
-  { const BlockingSection inner; }
+  {
+    const BlockingSection inner;
+  }
   EXPECT_TRUE(scan.finds_lasting());
 }
 

@@ -107,7 +107,8 @@ void Executor::work(const SharedPtr& shared, ExecutorQueue::Thread self) {
     {
       const BlockingSection section;
       next.task();
-      next.task = nullptr;  // destroying its captures may take long, so it happens without the mutex
+      next.task =
+          nullptr;  // destroying its captures may take long, so it happens without the mutex
     }
     lock.lock();
     shared->queue.ended(next.strand);

@@ -203,8 +203,7 @@ SLUICE_BARE void ReleasePlan::list_descriptors() {
       const int fd = number_in(entry->name);
       if (fd < 0 || fd == listing_ || fd == nothing_) continue;
       char target[16];
-      const long length =
-          syscall(SYS_readlinkat, listing_, entry->name, target, sizeof target - 1);
+      const long length = syscall(SYS_readlinkat, listing_, entry->name, target, sizeof target - 1);
       if (length <= 0) continue;
       target[length] = 0;
       if (target[0] == '/') {
@@ -240,9 +239,7 @@ SLUICE_BARE int ReleasePlan::close_files(void* closer) {
   return 0;
 }
 
-SLUICE_BARE void ReleasePlan::replace(int fd) const {
-  syscall(SYS_dup3, nothing_, fd, O_CLOEXEC);
-}
+SLUICE_BARE void ReleasePlan::replace(int fd) const { syscall(SYS_dup3, nothing_, fd, O_CLOEXEC); }
 
 // A ring that is mapped stays open, and so do the sockets and files of its operations. This may
 // wait for a blocked thread's page fault.

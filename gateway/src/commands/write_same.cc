@@ -39,8 +39,7 @@ void piece_written(Unit& /*unit*/, Command& command) {
     return finish_good(command);
   }
   const ReactorContext& context = command.nexus->reactor_context();
-  context.reactors->post(context.reactor,
-                         [&command] { hold_next(command.itl->unit(), command); });
+  context.reactors->post(context.reactor, [&command] { hold_next(command.itl->unit(), command); });
 }
 
 void write_chunk(Unit& unit, Command& command) {

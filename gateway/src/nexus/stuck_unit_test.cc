@@ -1,5 +1,5 @@
-// A unit whose backend has requests and completes none: it is found to be stuck, and accepts no more
-// commands for the medium than limits::kMaxStuckRequests (SAM-5 §5.3.1: BUSY).
+// A unit whose backend has requests and completes none: it is found to be stuck, and accepts no
+// more commands for the medium than limits::kMaxStuckRequests (SAM-5 §5.3.1: BUSY).
 #include <gtest/gtest.h>
 
 #include "base/limits.h"

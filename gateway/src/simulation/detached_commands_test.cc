@@ -1,5 +1,6 @@
 // Task management, logout and reinstatement while a device does not complete the commands that they
-// end: the answer follows after limits::kAbortBound, and the commands keep their blocks (DESIGN R5).
+// end: the answer follows after limits::kAbortBound, and the commands keep their blocks (DESIGN
+// R5).
 #include "simulation/gateway_pair.h"
 #include "simulation/task_management_fixture.h"
 

@@ -158,13 +158,13 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // --- changes from outside
   Result<void> resize(uint64_t bytes);  // grows; raises 2A/09 on every nexus
   void poll_health();                   // control thread, about once a second
-  // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, without a call
-  // that may wait for it. True: that has changed.
+  // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, without a
+  // call that may wait for it. True: that has changed.
   bool poll_progress(Nanos now);
   bool stuck() const { return (gate() & kStuck) != 0; }  // as of the last poll; any thread
-  Result<void> check_medium() const;    // ok without a backend; any thread except a reactor's
-  MediumHealth medium_health() const;   // as of the last polls; any thread
-  bool write_cache() const;             // any thread
+  Result<void> check_medium() const;   // ok without a backend; any thread except a reactor's
+  MediumHealth medium_health() const;  // as of the last polls; any thread
+  bool write_cache() const;            // any thread
   // The state that hosts see: on until the cache is off and flushed. Any thread.
   bool reported_write_cache() const;
   // Not null while the cache is being switched off (unit/write_cache.h).

@@ -95,8 +95,7 @@ Result<void> ClaimSlots::bring_up(const std::optional<Found>& slots, Record* rec
 // In place, because a full pool has no room for another file. The slots are emptied one by one, so
 // that a power failure damages at most one.
 Result<void> ClaimSlots::clear() const {
-  const FileDescriptor file(
-      ::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const FileDescriptor file(::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0 ||
       status.st_size != static_cast<off_t>(kAllBytes)) {

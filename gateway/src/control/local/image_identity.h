@@ -39,9 +39,9 @@ struct ImageRecords {
   uint32_t adoptions;  // of the pool's marker
 };
 
-// Compares the open `file` with the recorded identity. Records the identity if there is none, unless
-// the pool is full, or if the pool was adopted since. Error: it is another file, or the record is
-// damaged; with the remedy.
+// Compares the open `file` with the recorded identity. Records the identity if there is none,
+// unless the pool is full, or if the pool was adopted since. Error: it is another file, or the
+// record is damaged; with the remedy.
 Result<void> verify_image(const ImageRecords& where, const std::string& location, int file);
 // Records the identity of a file that replaces the image intentionally (a rollback).
 Result<void> record_image(const ImageRecords& where, const std::string& location, int file);

@@ -141,8 +141,8 @@ Result<void> RecordFile::refresh_slots(std::string_view text, const Present& pre
       errno != ENOENT) {
     return Error{"can't delete the slots beside " + shown_ + ": " + reason_of(errno)};
   }
-  const Result<bool> reserved = record_slots_.reserve(
-      text.size(), present.record ? present.record_slots : std::nullopt);
+  const Result<bool> reserved =
+      record_slots_.reserve(text.size(), present.record ? present.record_slots : std::nullopt);
   if (!reserved || !reserved.value()) {
     log::warning("no room for later changes of a record",
                  {{"record", shown_}, {"error", reserved ? "the pool is full" : reserved.error()}});

@@ -93,8 +93,7 @@ RecordSlots::RecordSlots(int directory, std::string volume, std::string shown)
 
 Result<std::optional<RecordSlots::Found>> RecordSlots::find() const {
   const std::string what = "the slots beside " + shown_ + " (" + name_ + ")";
-  const FileDescriptor file(
-      ::openat(directory_, name_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const FileDescriptor file(::openat(directory_, name_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid() && errno == ENOENT) return std::optional<Found>();
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) {
@@ -143,8 +142,7 @@ Result<bool> RecordSlots::write(std::string_view text, std::string_view replaces
   // The newest record is never overwritten.
   const bool over_second = newest && found->slots[0] && newest == &*found->slots[0];
   const size_t at = over_second ? found->slot_bytes : 0;
-  const FileDescriptor file(
-      ::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const FileDescriptor file(::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   const ssize_t n =
       file.valid() ? ::pwrite(file.get(), slot.data(), slot.size(), static_cast<off_t>(at)) : -1;
   if (n >= 0 && n != static_cast<ssize_t>(slot.size())) errno = ENOSPC;

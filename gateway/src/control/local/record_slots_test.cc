@@ -36,8 +36,7 @@ class RecordSlotsTest : public testing::Test {
     return read_small_file(directory_.get(), name_, 4 << 20, "r").value().value();
   }
   void put(const std::string& bytes) {
-    ASSERT_TRUE(
-        replace_file(directory_.get(), name_, bytes, "r", nullptr, Outlasts::kProcess));
+    ASSERT_TRUE(replace_file(directory_.get(), name_, bytes, "r", nullptr, Outlasts::kProcess));
   }
 
   TestDirectory test_directory_;
