@@ -56,7 +56,7 @@ class SessionTasks {
     }
   }
   // The initiator may use its tag and its number again, although the backend still has the command.
-  // The device bounds the number of such tasks (limits::kMaxInFlightPerUnit, kMaxStuckWaiting).
+  // The device bounds the number of such tasks (limits::kMaxInFlightPerUnit, kMaxStuckRequests).
   void detach(Task* task) {
     task->enter(Task::State::kDetached);
     remove(task);
