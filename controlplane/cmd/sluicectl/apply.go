@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -21,7 +22,8 @@ func applyCommand(g *globals) *cobra.Command {
 		Short: "Create or update what a file describes",
 		Long: "Create or update objects as YAML or JSON files describe them: documents with apiVersion " + convert.APIVersion +
 			", kind, metadata and spec, or Lists of them, as `-o yaml` prints and the custom resources in Kubernetes have. Each object " +
-			"is applied after those of the files that it names. When one fails, the ones before it stay as applied. Status is ignored.\n\n" +
+			"is applied after those of the files that it names. When one fails, the ones before it stay as applied. Status is ignored. " +
+			"An object with metadata.resourceVersion, as `-o yaml` prints it, is not applied if it was changed since.\n\n" +
 			"A secretRef names a Secret, which one of the files has, too. Without a secretRef the control plane keeps the secret that it " +
 			"has. Fields that only the operator uses have no effect. Documents with apiVersion " + apiVersion + ", meta and spec are in a " +
 			"deprecated format, which still works.",
@@ -85,6 +87,9 @@ func (g *globals) apply(ctx context.Context, command *cobra.Command, connection 
 
 func applyOne(ctx context.Context, connection *grpc.ClientConn, object described, dryRun bool) (proto.Message, string, error) {
 	k := object.kind
+	if same, err := unchanged(ctx, connection, object); same != nil || err != nil {
+		return same, "unchanged", err
+	}
 	fields := map[string]any{k.field: object.message, "dry_run": dryRun}
 	what := "updated"
 	response, err := k.call(ctx, connection, "Update", k.message, fields)
@@ -96,4 +101,36 @@ func applyOne(ctx context.Context, connection *grpc.ClientConn, object described
 		return nil, "", err
 	}
 	return k.objectIn(response), what, nil
+}
+
+// unchanged returns the present object if a file with its version describes just that. An update would give it another version, and the
+// next `apply` of the file would fail. It returns nil if the update would change the object, or if the file has a secret, which cannot be
+// compared. Errors: those of the update.
+func unchanged(ctx context.Context, connection *grpc.ClientConn, object described) (proto.Message, error) {
+	k, wanted := object.kind, proto.Clone(object.message)
+	withoutSecrets(wanted.ProtoReflect())
+	if metaOf(wanted).GetResourceVersion() == 0 || !proto.Equal(wanted, object.message) {
+		return nil, nil
+	}
+	have, err := k.get(ctx, connection, metaOf(wanted).GetName())
+	if client.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	response, err := k.call(ctx, connection, "Update", k.message, map[string]any{k.field: wanted, "dry_run": true})
+	if err != nil {
+		return nil, err
+	}
+	updated := k.objectIn(response)
+	if !proto.Equal(specOf(updated), specOf(have)) || !maps.Equal(metaOf(updated).GetLabels(), metaOf(have).GetLabels()) {
+		return nil, nil
+	}
+	return have, nil
+}
+
+func specOf(object proto.Message) proto.Message {
+	reflected := object.ProtoReflect()
+	return reflected.Get(reflected.Descriptor().Fields().ByName("spec")).Message().Interface()
 }

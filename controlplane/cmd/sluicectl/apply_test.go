@@ -39,7 +39,7 @@ func TestAFailureSaysWhichObjectOfAFileItIsAbout(t *testing.T) {
 	if output := reported(err); !strings.HasPrefix(output, "error: volume bad: spec.pool: there is no StoragePool") {
 		t.Errorf("the output is %s", output)
 	}
-	_, err = l.run("apply", "-f", file(t, strings.Replace(goodFabric, "{name: good}", "{name: good, resourceVersion: 1}", 1)))
+	_, err = l.run("apply", "-f", file(t, strings.NewReplacer("{name: good}", "{name: good, resourceVersion: 1}", "spec: {}", "spec: {switches: [s]}").Replace(goodFabric)))
 	if output := reported(err); exitCode(err) != exitConflict || !strings.HasPrefix(output, "error: fabric good: Fabric \"good\" has changed") {
 		t.Errorf("the output is %s", output)
 	}
@@ -189,4 +189,35 @@ func specs(printed string) string {
 	}
 	again, _ := json.MarshalIndent(list.Items, "", " ") // the values were read from JSON
 	return string(again)
+}
+
+func TestAnUnchangedExportCanBeAppliedRepeatedlyAndAChangedObjectIsNotOverwritten(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.shop()
+	for _, kind := range []string{"fabric", "gatewaypool", "pool", "gateway", "volume", "host", "target"} {
+		exported := file(t, l.must(kind, "list", "-o", "yaml"))
+		for range 2 {
+			if out := l.must("apply", "-f", exported); !strings.Contains(out, " unchanged\n") || strings.Contains(out, "updated") {
+				t.Errorf("%s: %s", kind, out)
+			}
+		}
+	}
+	exported := file(t, strings.Replace(l.must("volume", "get", "orders", "-o", "yaml"), "sizeBytes:", "writeCache: true\n  sizeBytes:", 1))
+	l.must("volume", "resize", "orders", "--size", "2Gi")
+	if _, err := l.run("apply", "-f", exported); err == nil {
+		t.Error("an older export was applied over a newer object")
+	}
+}
+
+func TestANameThatYAMLDoesNotReadAsTextIsRefusedWithTheRemedy(t *testing.T) {
+	for _, name := range []string{"y", "no", "12"} {
+		for _, text := range []string{strings.Replace(goodFabric, "good", name, 1),
+			"apiVersion: sluice.dev/v1alpha1\nkind: Fabric\nmetadata: {name: " + name + "}\nspec: {}\n"} {
+			_, err := readObjects("-", strings.NewReader(text))
+			if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "Write it in quotes") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,7 @@ type globals struct {
 func (g *globals) add(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&g.server, "server", "s", environment("SLUICE_SERVER", "127.0.0.1:7460"),
-		"host:port of the control plane ($SLUICE_SERVER)")
+		"host:port of the control plane; without a port: "+defaultPort+" ($SLUICE_SERVER)")
 	flags.BoolVar(&g.insecure, "insecure", os.Getenv("SLUICE_INSECURE") == "1",
 		"speak to a control plane without TLS ($SLUICE_INSECURE=1)")
 	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
@@ -41,6 +43,17 @@ func environment(name, otherwise string) string {
 		return value
 	}
 	return otherwise
+}
+
+// defaultPort is the port of a control plane that --server does not name.
+const defaultPort = "7460"
+
+// withPort adds the default port to an address without one.
+func withPort(server string) string {
+	if _, _, err := net.SplitHostPort(server); err == nil || server == "" {
+		return server
+	}
+	return net.JoinHostPort(strings.Trim(server, "[]"), defaultPort)
 }
 
 // waitTimeout is the default time limit of --wait.
@@ -69,7 +82,7 @@ func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.Clien
 		return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
 			"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
 	}
-	connection, err := client.Connect(client.Options{Endpoints: []string{g.server}, TLS: g.tls, Insecure: g.insecure})
+	connection, err := client.Connect(client.Options{Endpoints: []string{withPort(g.server)}, TLS: g.tls, Insecure: g.insecure})
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}

@@ -193,6 +193,9 @@ func (d *documents) object(raw []byte) (described, error) {
 	if head.APIVersion != apiVersion && head.APIVersion != convert.APIVersion {
 		return described{}, foreign(head)
 	}
+	if err := checkName(raw); err != nil {
+		return described{}, err
+	}
 	k := kindNamed(head.Kind)
 	switch {
 	case k == nil || k.message != head.Kind:
@@ -212,6 +215,24 @@ func (d *documents) object(raw []byte) (described, error) {
 		d.note(fmt.Sprintf("%s %s: only the operator uses %s", k.name, metaOf(object).GetName(), strings.Join(unused, ", ")))
 	}
 	return described{k, object}, nil
+}
+
+// checkName refuses a name that YAML does not read as text.
+func checkName(raw []byte) error {
+	var named struct {
+		Metadata, Meta struct {
+			Name json.RawMessage `json:"name"`
+		}
+	}
+	if json.Unmarshal(raw, &named) != nil {
+		return nil // the error is reported with the field
+	}
+	for field, name := range map[string]json.RawMessage{"metadata.name": named.Metadata.Name, "meta.name": named.Meta.Name} {
+		if len(name) > 0 && name[0] != '"' && string(name) != "null" {
+			return fmt.Errorf("%s is read as %s: YAML takes y, n, yes, no, on, off and numbers for other types than text. Write it in quotes", field, name)
+		}
+	}
+	return nil
 }
 
 // readMessage reads an object in the deprecated format, which is that of the API's messages. It refuses fields that the kind does

@@ -78,6 +78,12 @@ func (e *objectError) Unwrap() error { return e.err }
 
 // report prints an error, with a line for each field that the server named.
 func report(to io.Writer, err error) {
+	if all, several := err.(interface{ Unwrap() []error }); several { //nolint:errorlint // the error itself has the list
+		for _, one := range all.Unwrap() {
+			report(to, one)
+		}
+		return
+	}
 	prefix := "error: "
 	var failed *objectError
 	if errors.As(err, &failed) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -124,6 +126,39 @@ var unmadeTarget = missingOf(func(t *pb.Target) string {
 	}
 	return ""
 })
+
+// volumesOfTarget returns the goals that each volume of a target is served: before that, hosts get NOT READY.
+func volumesOfTarget(ctx context.Context, connection *grpc.ClientConn, object proto.Message) ([]goal, error) {
+	var goals []goal
+	target, _ := object.(*pb.Target)
+	for _, lun := range target.GetSpec().GetLuns() {
+		volume, err := volumeKind.get(ctx, connection, lun.GetVolume())
+		if err != nil {
+			return nil, err
+		}
+		goals = append(goals, goal{kind: volumeKind, from: volume, missing: unserved, refused: unsupported})
+	}
+	return goals, nil
+}
+
+var unserved = missingOf(func(v *pb.Volume) string {
+	ready := conditionOf(v.GetStatus().GetConditions(), "Ready")
+	served := v.GetStatus().GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED
+	if served && ready.GetStatus() != pb.ConditionStatus_CONDITION_STATUS_FALSE {
+		return ""
+	}
+	return "no gateway serves it: its ownership is " + ownershipWord(v.GetStatus())
+})
+
+// unsupported returns why a pool can never make an object.
+func unsupported(object proto.Message) string {
+	for _, c := range conditionsOf(object) {
+		if c.GetReason() == "Unsupported" && c.GetMessage() != "" {
+			return "it cannot be made: " + c.GetMessage()
+		}
+	}
+	return ""
+}
 
 var unmadeSnapshot = missingOf(func(s *pb.Snapshot) string {
 	if !s.GetStatus().GetReady() {

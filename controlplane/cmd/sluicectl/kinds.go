@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -35,6 +37,10 @@ type kind struct {
 	ready func(proto.Message) string
 	// unmade returns what a new object still lacks before it can be used, "": nothing; nil if it can be used at once.
 	unmade func(proto.Message) string
+	// refused returns why a new object will never be usable, "": it may be; nil if that cannot be determined.
+	refused func(proto.Message) string
+	// needs returns what other objects a new one needs before hosts can use it; nil: none.
+	needs func(context.Context, *grpc.ClientConn, proto.Message) ([]goal, error)
 	// replaced returns the later request of another user that prevents the use of a new object (goal).
 	replaced func(from, now proto.Message) string
 	// more are commands that only this kind has.
@@ -64,8 +70,8 @@ var volumeKind = &kind{
 	message: "Volume", messages: "Volumes", field: "volume", fields: "volumes", create: createVolume,
 	refers: map[string]string{"pool": "pool", "from-snapshot": "snapshot", "from-volume": "volume",
 		"to": "gateway"},
-	unmade: unmadeVolume,
-	more:   []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
+	unmade: unmadeVolume, refused: unsupported,
+	more: []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
 	columns: []column{
 		of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
 		of("SIZE", func(v *pb.Volume) string { return size(v.GetSpec().GetSizeBytes()) }),
@@ -82,7 +88,7 @@ var kinds = []*kind{
 	{
 		name: "target", aliases: []string{"targets", "tgt"},
 		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
-		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget,
+		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget, needs: volumesOfTarget,
 		columns: []column{
 			of("IQN", func(t *pb.Target) string { return t.GetSpec().GetIqn() }),
 			of("LUNS", func(t *pb.Target) string { return strconv.Itoa(len(t.GetSpec().GetLuns())) }),
@@ -106,7 +112,7 @@ var kinds = []*kind{
 	{
 		name: "snapshot", aliases: []string{"snapshots", "snap"},
 		message: "Snapshot", messages: "Snapshots", field: "snapshot", fields: "snapshots", create: createSnapshot,
-		refers: map[string]string{"volume": "volume"}, unmade: unmadeSnapshot,
+		refers: map[string]string{"volume": "volume"}, unmade: unmadeSnapshot, refused: unsupported,
 		more: []func(*kind, *globals) *cobra.Command{rollBackSnapshot},
 		columns: []column{
 			of("VOLUME", func(s *pb.Snapshot) string { return s.GetSpec().GetVolume() }),

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -52,6 +53,17 @@ func mark(command *cobra.Command, begun *bool) {
 	}
 }
 
+// versionCommand is --version for users who expect a command.
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this program; status shows that of the control plane", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(command.OutOrStdout(), command.Root().Name(), "version", version)
+			return err
+		},
+	}
+}
+
 // newRoot returns the command tree, under the name by which it was called.
 func newRoot(called string) *cobra.Command {
 	name := "sluicectl"
@@ -77,6 +89,6 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options),
-		statusCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+		versionCommand(), statusCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	return root
 }

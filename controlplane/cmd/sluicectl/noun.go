@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,10 +81,10 @@ func getCommand(k *kind, g *globals) *cobra.Command {
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 				objects, err := k.named(ctx, connection, names)
-				if err != nil {
+				if err != nil && len(objects) == 0 {
 					return err
 				}
-				return g.show(ctx, command, connection, k, objects, len(names) == 1)
+				return errors.Join(g.show(ctx, command, connection, k, objects, len(names) == 1), err)
 			})
 		},
 	}
@@ -108,15 +109,20 @@ func (k *kind) named(ctx context.Context, connection *grpc.ClientConn, names []s
 		return k.list(ctx, connection, nil)
 	}
 	var objects []proto.Message
+	var failed []error
 	for _, name := range names {
 		object, err := k.get(ctx, connection, name)
 		if err != nil {
-			return nil, err
+			failed = append(failed, k.about(name, err))
+			continue
 		}
 		objects = append(objects, object)
 	}
-	return objects, nil
+	return objects, errors.Join(failed...)
 }
+
+// about names the object of an error.
+func (k *kind) about(name string, err error) error { return &objectError{k.name + " " + name, err} }
 
 func describeCommand(k *kind, g *globals) *cobra.Command {
 	return &cobra.Command{
@@ -142,11 +148,13 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 				var goals []goal
+				var failed []error
 				for _, name := range names {
 					fields := map[string]any{"name": name, "dry_run": dryRun}
 					response, err := k.call(ctx, connection, "Delete", k.message, fields)
 					if err != nil {
-						return err
+						failed = append(failed, k.about(name, err))
+						continue
 					}
 					object := k.objectIn(response)
 					k.printChange(command, object, deleted(object), dryRun)
@@ -155,13 +163,13 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 					}
 				}
 				if !wait || dryRun {
-					return nil
+					return errors.Join(failed...)
 				}
 				last, err := g.waitAll(ctx, command, connection, goals)
 				for i := range last {
 					k.printChange(command, goals[i].from, "is gone", false)
 				}
-				return err
+				return errors.Join(append(failed, err)...)
 			})
 		},
 	}
@@ -197,11 +205,29 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade, replaced: k.replaced}
+			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade, refused: k.refused, replaced: k.replaced}
+			if k.needs != nil && wait && !dryRun {
+				if err := g.waitForNeeds(ctx, command, connection, k, made); err != nil {
+					return err
+				}
+			}
 			return g.waited(ctx, command, connection, made, "created", wait && !dryRun, dryRun)
 		})
 	}
 	return command
+}
+
+// waitForNeeds waits for the objects without which a new one cannot be used.
+func (g *globals) waitForNeeds(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, k *kind, made goal) error {
+	if _, err := g.waitAll(ctx, command, connection, []goal{made}); err != nil {
+		return err
+	}
+	goals, err := k.needs(ctx, connection, made.from)
+	if err != nil {
+		return err
+	}
+	_, err = g.waitAll(ctx, command, connection, goals)
+	return err
 }
 
 // waited reports that a change was made; with wait, once its goal is reached.

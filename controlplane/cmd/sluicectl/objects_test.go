@@ -229,6 +229,50 @@ func TestEventsAreFollowedOnAfterTheReplicaWasRestarted(t *testing.T) {
 	}
 }
 
+func TestDeleteAndGetGoOnAfterAnObjectThatIsMissing(t *testing.T) {
+	l := start(t)
+	for _, name := range []string{"a", "b"} {
+		l.must("fabric", "create", name)
+	}
+	out, err := l.run("fabric", "get", "none", "a", "b")
+	if exitCode(err) != exitNotFound || !holdsAll(out, []string{"a ", "b "}) || !strings.HasPrefix(reported(err), "error: fabric none: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = l.run("fabric", "delete", "none", "a", "never", "b")
+	if exitCode(err) != exitNotFound || !holdsAll(out, []string{"fabric a deleted", "fabric b deleted"}) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if text := reported(err); !holdsAll(text, []string{"error: fabric none: ", "error: fabric never: "}) {
+		t.Error(text)
+	}
+}
+
+func TestSessionsOfAHostAreEvictedAndNoSelectionIsRefused(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.shop()
+	if out := l.must("session", "evict", "--host", "web"); strings.Count(out, "is asked to log out") != 2 {
+		t.Error(out)
+	}
+	if out := l.must("session", "evict", "--host", "other"); out != "" {
+		t.Error(out)
+	}
+	for _, arguments := range [][]string{{"session", "evict"}, {"session", "evict", "gw-1.1.00023d000001", "--host", "web"}} {
+		if _, err := l.run(arguments...); exitCode(err) != exitUsage {
+			t.Errorf("%v: %v", arguments, err)
+		}
+	}
+}
+
+func TestAServerWithoutAPortIsAtThePortOfTheControlPlane(t *testing.T) {
+	for server, wanted := range map[string]string{"127.0.0.1": "127.0.0.1:7460", "cp.example": "cp.example:7460", "::1": "[::1]:7460",
+		"[::1]": "[::1]:7460", "[::1]:1": "[::1]:1", "127.0.0.1:1": "127.0.0.1:1"} {
+		if got := withPort(server); got != wanted {
+			t.Errorf("%s: %s", server, got)
+		}
+	}
+}
+
 func TestStatusShowsFindingsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 	l := start(t)
 	l.house()

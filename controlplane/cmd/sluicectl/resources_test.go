@@ -99,7 +99,7 @@ func TestApplyingAPrintedObjectChangesNothing(t *testing.T) {
 			if !strings.HasPrefix(text, "apiVersion: sluice.dev/v1alpha1\nkind: ") || !strings.Contains(text, "\nmetadata:\n") {
 				t.Errorf("%s %s is no resource:\n%s", noun, name, text)
 			}
-			if out := l.must("apply", "-f", file(t, text)); !strings.Contains(out, noun+" "+name+" updated") {
+			if out := l.must("apply", "-f", file(t, text)); !strings.Contains(out, noun+" "+name+" unchanged") {
 				t.Errorf("%s %s: %s", noun, name, out)
 			}
 		}

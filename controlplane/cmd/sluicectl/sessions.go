@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +26,10 @@ var sessionKind = &kind{
 		of("GATEWAY", func(s *pb.Session) string { return s.GetStatus().GetGateway() }),
 		of("PORTAL", func(s *pb.Session) string { return s.GetStatus().GetPortalAddress() }),
 		of("SINCE", sessionSince),
-		of("READS", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetReads()) }),
-		of("WRITES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetWrites()) }),
+		of("COMMANDS", func(s *pb.Session) string {
+			counters := s.GetStatus().GetCounters() // a gateway counts all commands together, or reads and writes apart
+			return total(counters.GetReads() + counters.GetWrites() + counters.GetOtherCommands())
+		}),
 		of("READ-BYTES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetReadBytes()) }),
 		of("WRITE-BYTES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetWriteBytes()) }),
 		wide("FROM", func(s *pb.Session) string { return s.GetStatus().GetInitiatorAddress() }),
@@ -58,13 +62,18 @@ func filterSessions(command *cobra.Command) func(proto.Message) bool {
 
 func evictSession(k *kind, g *globals) *cobra.Command {
 	var dryRun bool
+	selected := func(proto.Message) bool { return false }
 	command := &cobra.Command{
-		Use: "evict NAME...", Short: "Ask the hosts of sessions to log out, then drop their connections",
+		Use: "evict [NAME...]", Short: "Ask the hosts of sessions to log out, then drop their connections",
 		Long: "Ask the hosts of sessions to log out, then drop their connections. A host that may still log in comes back: to " +
-			"keep it out, take it from the target's hosts first.",
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: k.completeNames(g),
+			"keep it out, take it from the target's hosts first. Without a name, --gateway, --host and --target select the sessions.",
+		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				names, err := chosenSessions(ctx, command, connection, k, names, selected)
+				if err != nil {
+					return err
+				}
 				if err := canDryRun(ctx, connection, &pb.EvictSessionRequest{}, dryRun); err != nil {
 					return err
 				}
@@ -79,6 +88,30 @@ func evictSession(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
+	selected = k.filter(command)
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
 	return command
+}
+
+// chosenSessions returns the sessions that a command names or selects. It refuses both, and neither.
+func chosenSessions(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, k *kind, names []string,
+	selected func(proto.Message) bool,
+) ([]string, error) {
+	filters := slices.ContainsFunc([]string{"gateway", "host", "target"}, command.Flags().Changed)
+	if filters == (len(names) > 0) {
+		return nil, usagef("name sessions, or select them by --gateway, --host or --target; `sluicectl session list` shows them")
+	}
+	if !filters {
+		return names, nil
+	}
+	all, err := k.list(ctx, connection, nil)
+	for _, session := range all {
+		if selected(session) {
+			names = append(names, metaOf(session).GetName())
+		}
+	}
+	if err == nil && len(names) == 0 {
+		_, err = fmt.Fprintln(command.ErrOrStderr(), "no session is selected")
+	}
+	return names, err
 }

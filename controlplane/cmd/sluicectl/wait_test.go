@@ -246,3 +246,39 @@ func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
 		t.Fatalf("exit code %d: %v", exitCode(err), err)
 	}
 }
+
+// A pool without reflink can never take one.
+func TestWaitingForASnapshotThatCanNeverBeTakenEndsAtOnceWithExitCode5(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	r := l.begin(t.Context(), "snapshot", "create", "monday", "--volume", "orders", "--wait")
+	r.err.until(t, "it has not been taken yet")
+	modify(l, "monday", func(s *model.Snapshot) {
+		s.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: "Unsupported",
+			Message: "ext4 has no reflink"}}
+	})
+	if err := <-r.ended; exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "snapshot monday: it cannot be made: ext4 has no reflink") {
+		t.Fatalf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+// Before that, a host that logs in gets NOT READY.
+func TestATargetIsMadeOnceItsVolumesAreServed(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	r := l.begin(t.Context(), "target", "create", "shop", "--lun", "0=orders", "--paths", "1", "--wait")
+	r.err.until(t, "it has 0 of 1 paths")
+	modify(l, "shop", func(target *model.Target) {
+		target.Status.PathSet = []uint32{1}
+		target.Status.Applied = map[uint32]string{1: target.Export()}
+	})
+	r.err.until(t, "volume orders: no gateway serves it")
+	modify(l, "orders", func(v *model.Volume) {
+		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
+	})
+	if err := <-r.ended; err != nil || !strings.Contains(r.out.String(), "target shop created") {
+		t.Fatalf("%v\n%s", err, r.out)
+	}
+}
