@@ -213,7 +213,7 @@ func (w *pathWatch) wait(ctx context.Context) error {
 }
 
 // verdict returns the violation, if any, and describes what was seen.
-func (w *pathWatch) verdict() (error, string) {
+func (w *pathWatch) verdict() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var text strings.Builder
@@ -221,7 +221,7 @@ func (w *pathWatch) verdict() (error, string) {
 	for _, s := range w.order {
 		fmt.Fprintf(&text, " [%v] × %d", s, w.counts[s])
 	}
-	return w.violation, text.String()
+	return text.String(), w.violation
 }
 
 // watched runs `act` while both paths are watched, and returns when both are in their last phase.
@@ -251,7 +251,7 @@ func watched(ctx context.Context, t *testing.T, act func(context.Context) error,
 	stop()
 	all.Wait()
 	for _, w := range paths {
-		violation, text := w.verdict()
+		text, violation := w.verdict()
 		err = errors.Join(err, violation)
 		t.Log(text)
 	}

@@ -24,7 +24,8 @@
 #endif
 
 // clone() of the C library under its other name, which no sanitizer intercepts.
-extern "C" int __clone(int (*fn)(void*), void* stack, int flags, void* arg, ...) noexcept;
+extern "C" int bare_clone(int (*fn)(void*), void* stack, int flags, void* arg, ...) noexcept
+    __asm__("__clone");
 
 namespace sluice {
 namespace {
@@ -139,8 +140,8 @@ void ReleasePlan::reap() const {
 
 SLUICE_BARE bool ReleasePlan::begin(int (*what)(void*), Stack& stack, int flags, void* argument,
                                     pid_t* pid) {
-  return __clone(what, stack.bytes + kStack, CLONE_VM | CLONE_FILES | CLONE_FS | flags, argument,
-                 pid) >= 0;
+  return bare_clone(what, stack.bytes + kStack, CLONE_VM | CLONE_FILES | CLONE_FS | flags, argument,
+                    pid) >= 0;
 }
 
 SLUICE_BARE bool ReleasePlan::creator_lives() const {

@@ -244,8 +244,11 @@ void Session::ask_logout(uint16_t seconds) {
 
 void Session::close(bool lost, std::function<void()> ended, std::function<void()> drained) {
   const bool has_ended = context_.state() >= SessionContext::State::kEnded;
-  if (!has_ended) on_ended_.push_back(std::move(ended));
-  if (has_ended) ended();
+  if (has_ended) {
+    ended();
+  } else {
+    on_ended_.push_back(std::move(ended));
+  }
   if (context_.state() == SessionContext::State::kDrained) return drained();
   on_drained_.push_back(std::move(drained));
   if (context_.closing()) return;
