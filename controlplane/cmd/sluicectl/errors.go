@@ -35,12 +35,13 @@ func exitCode(err error) int {
 	var usage *usageError
 	var serious *seriousError
 	var replaced *replacedError
+	var broken *brokenError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &serious):
+	case errors.As(err, &serious), errors.As(err, &broken):
 		return exitNotNow
 	case errors.As(err, &replaced):
 		return exitReplaced

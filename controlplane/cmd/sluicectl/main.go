@@ -88,7 +88,7 @@ func newRoot(called string) *cobra.Command {
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}
-	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options),
+	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options),
 		versionCommand(), statusCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	return root
 }
