@@ -68,7 +68,7 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 	switch {
 	case command.Flags().Changed("timeout"):
 		return g.timeout
-	case set("follow"):
+	case set("follow"), set("watch"):
 		return 0
 	case set("wait"):
 		return waitTimeout

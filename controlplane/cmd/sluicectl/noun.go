@@ -50,11 +50,16 @@ func with(command *cobra.Command, g *globals, run func(context.Context, *grpc.Cl
 
 func listCommand(k *kind, g *globals) *cobra.Command {
 	var labels map[string]string
+	var watches bool
 	keep := func(proto.Message) bool { return true }
 	command := &cobra.Command{
 		Use: "list", Short: "List " + k.messages, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				if watches {
+					selected := func(o proto.Message) bool { return keep(o) && hasLabels(o, labels) }
+					return (&watchedList{g: g, k: k, command: command, connection: connection, keep: selected}).run(ctx)
+				}
 				objects, err := k.list(ctx, connection, labels)
 				if err != nil {
 					return err
@@ -64,6 +69,7 @@ func listCommand(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
+	command.Flags().BoolVarP(&watches, "watch", "w", false, "print a line for each change from now on, until interrupted")
 	if k.filter != nil {
 		keep = k.filter(command)
 	}
@@ -72,6 +78,16 @@ func listCommand(k *kind, g *globals) *cobra.Command {
 	}
 	command.Flags().StringToStringVarP(&labels, "selector", "l", nil, "only objects with these labels, as key=value")
 	return command
+}
+
+// hasLabels reports whether an object has all these labels.
+func hasLabels(object proto.Message, labels map[string]string) bool {
+	for key, value := range labels {
+		if have, has := metaOf(object).GetLabels()[key]; !has || have != value {
+			return false
+		}
+	}
+	return true
 }
 
 func getCommand(k *kind, g *globals) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -48,30 +49,39 @@ func (g *globals) noSuchOutput() error {
 
 func table(to io.Writer, k *kind, objects []proto.Message, without unusable, wide bool) error {
 	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
-	_, _ = fmt.Fprint(out, "NAME")
+	_, _ = fmt.Fprintln(out, strings.Join(headings(k, wide), "\t"))
+	for _, object := range objects {
+		_, _ = fmt.Fprintln(out, strings.Join(cells(k, object, without, wide), "\t"))
+	}
+	return out.Flush()
+}
+
+func headings(k *kind, wide bool) []string {
+	row := []string{"NAME"}
 	if !k.observed {
-		_, _ = fmt.Fprint(out, "\tREADY")
+		row = append(row, "READY")
 	}
 	for _, column := range k.columns {
 		if wide || !column.wide {
-			_, _ = fmt.Fprint(out, "\t", column.title)
+			row = append(row, column.title)
 		}
 	}
-	_, _ = fmt.Fprintln(out, "\tAGE")
-	for _, object := range objects {
-		meta := metaOf(object)
-		_, _ = fmt.Fprint(out, meta.GetName())
-		if !k.observed {
-			_, _ = fmt.Fprint(out, "\t", without.ready(k, object))
-		}
-		for _, column := range k.columns {
-			if wide || !column.wide {
-				_, _ = fmt.Fprint(out, "\t", orDash(column.value(object)))
-			}
-		}
-		_, _ = fmt.Fprintln(out, "\t"+age(meta, time.Now()))
+	return append(row, "AGE")
+}
+
+// cells returns the row of an object, in the order of the headings.
+func cells(k *kind, object proto.Message, without unusable, wide bool) []string {
+	meta := metaOf(object)
+	row := []string{meta.GetName()}
+	if !k.observed {
+		row = append(row, without.ready(k, object))
 	}
-	return out.Flush()
+	for _, column := range k.columns {
+		if wide || !column.wide {
+			row = append(row, orDash(column.value(object)))
+		}
+	}
+	return append(row, age(meta, time.Now()))
 }
 
 func document(to io.Writer, k *kind, objects []proto.Message, single bool, format string) error {
