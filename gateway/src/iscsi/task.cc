@@ -73,22 +73,16 @@ void TaskQueue::push(Task* task) {
   tail_ = task;
 }
 
-void TaskQueue::pop() {
-  Task* first = head_;
-  head_ = first->next;
-  if (!head_) tail_ = nullptr;
-  first->next = nullptr;
-}
-
-void TaskQueue::remove(Task* task) {
+bool TaskQueue::remove(Task* task) {
   Task* previous = nullptr;
   for (Task* t = head_; t; previous = t, t = t->next) {
     if (t != task) continue;
     (previous ? previous->next : head_) = t->next;
     if (tail_ == t) tail_ = previous;
     t->next = nullptr;
-    return;
+    return true;
   }
+  return false;
 }
 
 Task* TaskPool::take() {

@@ -133,9 +133,7 @@ class TaskQueue {
   bool empty() const { return head_ == nullptr; }
   Task* front() const { return head_; }
   void push(Task* task);
-  void pop();
-  // Does nothing if the task is not in the queue.
-  void remove(Task* task);
+  bool remove(Task* task);  // false: it is not in the queue
 
  private:
   Task* head_ = nullptr;

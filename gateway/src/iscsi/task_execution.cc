@@ -31,22 +31,51 @@ void TaskExecution::attach(Task* task) {
   task->command.on_detached = &TaskExecution::on_detached;
 }
 
-bool TaskExecution::lacks_output_memory(Task& task) const {
-  if (!task.expects_data_in()) return false;
-  return !shard_.write_quota.admits_read(
-      task.expected_length, writer_.queued_bytes() + reads_running_, task.refused_since);
+// `first`: no task has waited longer. Only that one may use what the session has left, because a
+// large READ would otherwise wait forever behind small ones. Others use the share of their LUN.
+bool TaskExecution::may_start(Task& task, bool first) const {
+  if (!task.expects_data_in()) return true;
+  const uint32_t bytes = task.expected_length;
+  const size_t queued = writer_.queued_bytes();
+  if (first && shard_.write_quota.admits_read(bytes, queued + reads_.total(), task.refused_since)) {
+    return true;
+  }
+  const uint64_t lun = task.command.lun_field;
+  return reads_.total() != reads_.of(lun) && reads_.within_share(lun, bytes) &&
+         shard_.write_quota.admits_read(bytes, queued + reads_.of(lun), task.refused_since);
 }
 
 void TaskExecution::admit(Task* task) {
-  if (!held_.empty() || lacks_output_memory(*task)) return held_.push(task);
-  start(task);
+  const unsigned slot = ReadsInProgress::slot(task->command.lun_field);
+  if (held_in_slot_[slot] == 0 && may_start(*task, held_.empty())) return start(task);
+  held_.push(task);
+  ++held_in_slot_[slot];
+  held_slots_ |= 1u << slot;
+}
+
+void TaskExecution::stop_waiting(Task* task) {
+  if (!held_.remove(task)) return;
+  const unsigned slot = ReadsInProgress::slot(task->command.lun_field);
+  if (--held_in_slot_[slot] == 0) held_slots_ &= ~(1u << slot);
+}
+
+// The first waiting task of a slot that may start; nullptr: none.
+Task* TaskExecution::next_to_start() const {
+  uint32_t seen = 0;
+  for (Task* task = held_.front(); task && seen != held_slots_; task = task->next) {
+    const uint32_t slot = 1u << ReadsInProgress::slot(task->command.lun_field);
+    if ((seen & slot) != 0) continue;
+    if (may_start(*task, task == held_.front())) return task;
+    seen |= slot;
+  }
+  return nullptr;
 }
 
 bool TaskExecution::resume() {
-  while (!held_.empty() && !session_.closing()) {
-    Task* task = held_.front();
-    if (lacks_output_memory(*task)) return false;
-    held_.pop();
+  while (!session_.closing()) {
+    Task* task = next_to_start();
+    if (task == nullptr) return held_.empty();
+    stop_waiting(task);
     start(task);
   }
   return true;
@@ -74,7 +103,7 @@ void TaskExecution::start(Task* task) {
     if (itl) r2t_.begin(task, itl);
   }
   task->enter(Task::State::kExecuting);
-  reads_running_ += c.expected_data_in;
+  reads_.begin(c.lun_field, c.expected_data_in);
   // Data for a command that needs none is discarded.
   const uint32_t announced = std::exchange(task->wanted, 0);
   if (!nexus_->begin(c)) return;  // it executes, or has ended: the task may be gone
@@ -97,7 +126,7 @@ void TaskExecution::on_complete(lun::Command& command) {
   Task* task = static_cast<Task*>(command.context);
   TaskExecution& execution = *task->execution;
   execution.r2t_.release_for_unit(task);
-  execution.reads_running_ -= command.expected_data_in;
+  execution.reads_.end(command.lun_field, command.expected_data_in);
   execution.complete(task);
 }
 

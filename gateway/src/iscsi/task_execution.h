@@ -4,12 +4,13 @@
 // Threads: one reactor. It may outlive all its tasks.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 
 #include "iscsi/data_in.h"
 #include "iscsi/function_responses.h"
 #include "iscsi/r2t_scheduler.h"
+#include "iscsi/reads_in_progress.h"
 #include "iscsi/session_context.h"
 #include "iscsi/session_tasks.h"
 #include "iscsi/session_writer.h"
@@ -30,7 +31,7 @@ class TaskExecution {
   // There may be memory for output again. False: tasks still wait for it.
   bool resume();
   // Removes a task that waits for memory for its output; does nothing for another one.
-  void stop_waiting(Task* task) { held_.remove(task); }
+  void stop_waiting(Task* task);
   // Ends a task that the nexus does not execute with ABORTED COMMAND.
   void refuse(Task* task, uint8_t asc, uint8_t ascq);
   // The data of the task was wrong, and all of it has arrived: ends it with its failure.
@@ -48,7 +49,8 @@ class TaskExecution {
   static void on_complete(lun::Command& command);
   static void on_detached(lun::Command& command);
   void detach(Task* task);
-  bool lacks_output_memory(Task& task) const;
+  bool may_start(Task& task, bool first) const;
+  Task* next_to_start() const;
   void start(Task* task);
   void refuse_full(Task* task, const lun::CommandContext& itl);
   void complete(Task* task);
@@ -67,8 +69,11 @@ class TaskExecution {
   R2tScheduler& r2t_;
   DataInSender& data_in_;
   FunctionResponses& functions_;
-  TaskQueue held_;            // they wait for memory for their output
-  size_t reads_running_ = 0;  // number of data-in bytes that executing commands may produce
+  // Tasks that wait for memory for their output, in order for each slot of ReadsInProgress.
+  TaskQueue held_;
+  std::array<uint16_t, ReadsInProgress::kSlots> held_in_slot_{};
+  uint32_t held_slots_ = 0;  // bit n: held_in_slot_[n] is not 0
+  ReadsInProgress reads_;
 };
 
 }  // namespace sluice::iscsi

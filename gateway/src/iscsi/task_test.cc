@@ -31,7 +31,7 @@ TEST(TaskQueue, PreservesItsOrderWhicheverTaskIsRemoved) {
     for (size_t i = 0; i < 4; ++i) {
       if (i == removed) continue;
       ASSERT_EQ(queue.front(), &tasks[i]) << "without task " << removed;
-      queue.pop();
+      queue.remove(queue.front());
     }
     EXPECT_TRUE(queue.empty());
   }

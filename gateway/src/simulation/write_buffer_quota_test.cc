@@ -40,6 +40,35 @@ TEST_F(WriteBufferQuotaTest, AHangingLunLeavesMemoryForOtherLunsOfItsSession) {
   EXPECT_TRUE(writes(w, kLive));
 }
 
+// More READs than a session may have in progress. Each LUN has a share of its own.
+TEST_F(WriteBufferQuotaTest, ReadsOfAHangingLunDoNotDelayReadsOfOtherLunsOfItsSession) {
+  Writer& w = log_in();
+  gateway_.disk(kHung).hold(true);
+  constexpr unsigned kReads = 2 * limits::kMaxOutputBytes / kPiece;
+  const auto read = [&w](uint64_t lun) {
+    const pdu::Bhs header =
+        w.host.command(read16(0, kPiece / 512), pdu::kFlagFinal | pdu::kFlagRead | 1, kPiece, lun);
+    w.host.send(header);
+    return header.itt();
+  };
+  for (unsigned n = 0; n < kReads; ++n) read(kHung);
+  EXPECT_LT(gateway_.disk(kHung).waiting(), kReads) << "the session's limit has no effect";
+  std::set<uint32_t> sent;
+  for (unsigned n = 0; n < 8; ++n) sent.insert(read(kLive));
+  gateway_.run();
+  std::set<uint32_t> answered;
+  for (const Answer& a : w.host.answers()) {
+    if (a.header.opcode() == Opcode::kDataIn && (a.header.flags() & pdu::kFlagStatus) != 0) {
+      answered.insert(a.header.itt());
+    }
+  }
+  EXPECT_EQ(answered, sent);
+
+  release_disk();
+  EXPECT_EQ(gateway_.disk(kHung).waiting(), 0u);
+  EXPECT_EQ(pool().in_use(), 0u);
+}
+
 TEST_F(WriteBufferQuotaTest, ExcessUnsolicitedDataForAHangingUnitReturnsTaskSetFull) {
   constexpr unsigned kHosts = 16;
   constexpr unsigned kWrites = 64;  // 256 MiB in all
