@@ -12,6 +12,8 @@ var programs = []proof{
 		"controlplane/cmd/sluice-controlplane.TestWithoutAKeyFileAKeyIsMadeBesideTheEmbeddedEtcdOnly"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --oui", "0: NAA 3, locally assigned",
 		"controlplane/internal/model.TestADesignatorIsOfType3WithoutACompanyIDAndOfType6WithOne"),
+	by("controlplane/cmd/sluicectl/connect.go --server", "without a port: ($SLUICE_SERVER)",
+		"controlplane/cmd/sluicectl.TestAServerWithoutAPortIsAtThePortOfTheControlPlane"),
 	by("controlplane/cmd/sluicectl/connect.go --timeout", "with --wait: how long to wait, 10m where it is not given",
 		"controlplane/cmd/sluicectl.TestTheTimeLimitIsThatOfTheHelp"),
 	by("controlplane/cmd/sluicectl/create_access.go --iqn", "empty: made of the target's name",

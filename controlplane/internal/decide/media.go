@@ -23,18 +23,18 @@ func (v *LeaderView) medium(volume *model.Volume) (reason, message string) {
 	if !known || r.State != model.VolumeServing || r.Epoch != ownership.Epoch {
 		return "", ""
 	}
+	message = r.MediumProblem
 	switch {
 	case r.MediumNotReady:
 		reason = reasonMediumFailed
 	case r.MediumStuck:
-		return reasonMediumStuck, fmt.Sprintf("gateway %s: the medium has commands of hosts and completes none; hosts wait for it",
-			v.gatewayName(ownership.Owner.Number))
+		reason, message = reasonMediumStuck, "the medium has commands of hosts and completes none; hosts wait for it"
 	case r.MediumProblem != "":
 		reason = reasonMediumMisplaced
 	default:
 		return "", ""
 	}
-	return reason, fmt.Sprintf("gateway %s: %s", v.gatewayName(ownership.Owner.Number), r.MediumProblem)
+	return reason, fmt.Sprintf("gateway %s: %s", v.gatewayName(ownership.Owner.Number), message)
 }
 
 // stopsHosts reports whether hosts cannot use the medium now because of the reason that medium() returned.

@@ -16,8 +16,11 @@ const reasonPortsClosed = "PortsClosed"
 // reachability returns the health of a gateway that has a stream and is not to leave: Ready, unless hosts or its peers do not reach
 // its ports.
 func (v *LeaderView) reachability(g *model.Gateway, now time.Time) verdict {
-	reason, message := v.portsClosed(g)
-	if reason == "" && v.unreached(g) {
+	reason, message := "", v.portsClosed(g)
+	switch {
+	case message != "":
+		reason = reasonPortsClosed
+	case v.unreached(g):
 		reason, message = reasonPeersUnreachable, "no other gateway reaches its forwarding port "+g.Spec.ForwardingAddress+", and they reach each other"
 	}
 	number := g.Status.Number
@@ -36,18 +39,18 @@ func (v *LeaderView) reachability(g *model.Gateway, now time.Time) verdict {
 	return verdict{model.GatewayNotServing, reason, message, 0}
 }
 
-// portsClosed returns whether a gateway could not open a port that it needs: every portal, because hosts can use any of them, or the
-// forwarding port if it has a peer.
-func (v *LeaderView) portsClosed(g *model.Gateway) (reason, message string) {
+// portsClosed returns why a gateway could not open a port that it needs: every portal, because hosts can use any of them, or the
+// forwarding port if it has a peer. Empty: none is known.
+func (v *LeaderView) portsClosed(g *model.Gateway) string {
 	report, known := v.appliedAt(g, g.Status.Number)
 	switch {
 	case !known:
 	case report.ClosedForwarding != "" && v.hasPeer(g):
-		return reasonPortsClosed, report.ClosedForwarding
+		return report.ClosedForwarding
 	case report.ClosedPortals > 0 && report.ClosedPortals >= len(g.Spec.Portals):
-		return reasonPortsClosed, "it could not open any of its portals: " + report.Refused
+		return "it could not open any of its portals: " + report.Refused
 	}
-	return "", ""
+	return ""
 }
 
 // hasPeer reports whether another gateway with a stream belongs to the same gateway pool.

@@ -67,6 +67,16 @@ func TestFindingsOfEachObjectComeInPages(t *testing.T) {
 	}
 }
 
+func TestAPageOfFindingsWithoutASizeHasFiveHundred(t *testing.T) {
+	s := start(t)
+	s.follow()
+	s.hosts(501)
+	page := s.findings(&pb.ListFindingsRequest{EachObject: true, Kind: "Host"})
+	if len(page.GetFindings()) != 500 || page.GetNextPageToken() == "" {
+		t.Errorf("a page of %d, token %q", len(page.GetFindings()), page.GetNextPageToken())
+	}
+}
+
 func TestFindingsAreSelectedBySeverityAndName(t *testing.T) {
 	s := start(t)
 	s.follow()

@@ -86,7 +86,7 @@ type ObjectReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind of the object, as in `Volume`; `ControlPlane` for the control plane itself and its store; `Certificate` for a certificate.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Name of the object. For a certificate: role and holder, as in `gateway gw-1`. Empty for the control plane.
+	// Name of the object. For a certificate: role and holder, as in `gateway gw-1`. The control plane itself has no name.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

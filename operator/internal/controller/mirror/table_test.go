@@ -81,6 +81,9 @@ func reasons(t *testing.T, folder string, found map[string]bool) {
 						text = literal(n)
 					case *ast.Ident:
 						text = constants[n.Name]
+						if text == "" && strings.HasPrefix(n.Name, "Reason") { // model.Reason…
+							text = others[n.Name]
+						}
 					}
 					if word.MatchString(text) {
 						found[text] = true
