@@ -40,6 +40,9 @@ type Options struct {
 	CloseOnRenewal bool
 }
 
+// maxMessage bounds a received message, in bytes.
+const maxMessage = 16 << 20
+
 // Connect returns a connection that opens when a call needs it, and again after it broke. `more` are further options, which take
 // precedence. Errors: no endpoint; several endpoints, of which one is not host:port; those of NewReloader.
 func Connect(options Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -51,7 +54,8 @@ func Connect(options Options, more ...grpc.DialOption) (*grpc.ClientConn, error)
 	if err != nil {
 		return nil, err
 	}
-	dial = append(dial, grpc.WithTransportCredentials(with))
+	// A page has at most 1 MiB, but one object can be larger: a target with thousands of LUNs and hosts.
+	dial = append(dial, grpc.WithTransportCredentials(with), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if options.CallTimeout > 0 {
 		dial = append(dial, grpc.WithChainUnaryInterceptor(bounded(options.CallTimeout)))
 	}

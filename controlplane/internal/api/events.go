@@ -46,6 +46,7 @@ func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.L
 	}
 	response := &pb.ListEventsResponse{ResourceVersion: version}
 	seen := 0
+	var bytes budget
 	for _, event := range all {
 		if !concerns(event, r.GetKind(), r.GetName()) {
 			continue
@@ -53,11 +54,12 @@ func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.L
 		if seen++; seen <= skip {
 			continue
 		}
-		if len(response.Events) == selected.size {
-			response.NextPageToken = pageToken(eventList, strconv.Itoa(skip+selected.size))
+		shown, count := showEvent(event), len(response.Events)
+		if count == selected.size || !bytes.takes(shown) {
+			response.NextPageToken = pageToken(eventList, strconv.Itoa(skip+count))
 			break
 		}
-		response.Events = append(response.Events, showEvent(event))
+		response.Events = append(response.Events, shown)
 	}
 	return response, nil
 }

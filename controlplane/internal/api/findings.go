@@ -169,12 +169,14 @@ func (f *Findings) ListFindings(ctx context.Context, r *pb.ListFindingsRequest) 
 	f.current(ctx)
 	all := f.selected(r)
 	response := &pb.ListFindingsResponse{}
-	end := min(from+min(size, store.MaxPageSize), len(all))
-	for _, found := range all[min(from, len(all)):end] {
-		response.Findings = append(response.Findings, showFinding(found))
-	}
-	if end < len(all) {
-		response.NextPageToken = pageToken(findingList, fmt.Sprint(end))
+	var bytes budget
+	for i, found := range all[min(from, len(all)):] {
+		shown := showFinding(found)
+		if i == min(size, store.MaxPageSize) || !bytes.takes(shown) {
+			response.NextPageToken = pageToken(findingList, fmt.Sprint(from+i))
+			break
+		}
+		response.Findings = append(response.Findings, shown)
 	}
 	return response, ctx.Err()
 }

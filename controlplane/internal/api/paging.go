@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -47,6 +48,16 @@ func pageOf(r listRequest) (page, error) {
 	}
 	selected.size = min(selected.size, store.MaxPageSize)
 	return selected, statusOf(found.Err())
+}
+
+// budget bounds the bytes of a page: clients accept messages of 4 MiB by default.
+type budget struct{ used int }
+
+// takes reports whether an element fits into the page. The first one always does.
+func (b *budget) takes(element proto.Message) bool {
+	before := b.used
+	b.used += proto.Size(element)
+	return before == 0 || b.used <= store.MaxPageBytes
 }
 
 // statusOf is the function statusOf, with the field of a refused page token.

@@ -55,15 +55,17 @@ func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) 
 	}
 	slices.SortFunc(all, func(a, b *model.Session) int { return strings.Compare(a.Name(), b.Name()) })
 	names, response := x.names(), &pb.ListSessionsResponse{ResourceVersion: version}
+	var bytes budget
 	for _, session := range all {
 		if session.Name() <= after {
 			continue
 		}
-		if len(response.Sessions) == selected.size {
-			response.NextPageToken = pageToken(sessionList, response.GetSessions()[selected.size-1].GetMeta().GetName())
+		shown, count := names.show(session), len(response.Sessions)
+		if count == selected.size || !bytes.takes(shown) {
+			response.NextPageToken = pageToken(sessionList, response.GetSessions()[count-1].GetMeta().GetName())
 			break
 		}
-		response.Sessions = append(response.Sessions, names.show(session))
+		response.Sessions = append(response.Sessions, shown)
 	}
 	return response, nil
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -155,5 +157,69 @@ func TestEventsAreOfAllObjectsOrOfAKindOrOfAName(t *testing.T) {
 		if err = errors.Join(err); err != nil || !slices.Equal(watched, want) {
 			t.Errorf("filter %q watches %q, not %q (%v)", filter, watched, want, err)
 		}
+	}
+}
+
+// A client accepts messages of 4 MiB, unless it asks for more: this one does not.
+func TestAListOfLargeObjectsComesInPagesThatEveryClientAccepts(t *testing.T) {
+	s := start(t)
+	s.follow()
+	labels := map[string]string{}
+	for i := range model.MaxLabels - 4 {
+		labels[fmt.Sprintf("key-%d", i)] = strings.Repeat("v", model.MaxLabelValue)
+	}
+	const count = 120 // of about 60 KiB
+	for i := range count {
+		host := &model.Host{Meta: model.Meta{Name: fmt.Sprintf("h-%03d", i), Labels: labels}, Spec: model.HostSpec{AllowUnauthenticated: true,
+			Initiators: []string{fmt.Sprintf("iqn.2026-11.org.example:%d", i)}, MaxSessions: 1}}
+		if err := s.store.Hosts.Create(t.Context(), host, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, pages := map[string]bool{}, 0
+	for token := ""; pages == 0 || token != ""; pages++ {
+		page, err := pb.NewHostServiceClient(s.as("admin")).ListHosts(t.Context(), &pb.ListHostsRequest{PageSize: 1000, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes := proto.Size(page); bytes > 2<<20 {
+			t.Errorf("page %d has %d bytes", pages, bytes)
+		}
+		for _, host := range page.GetHosts() {
+			seen[host.GetMeta().GetName()] = true
+		}
+		token = page.GetNextPageToken()
+	}
+	if len(seen) != count || pages < 4 {
+		t.Errorf("%d pages with %d of %d hosts", pages, len(seen), count)
+	}
+}
+
+// The lists that are not pages of the store have the same limit: events here, with the longest messages.
+func TestAListOfLongEventsComesInPagesThatEveryClientAccepts(t *testing.T) {
+	s := start(t)
+	log := store.NewEventLog(s.store)
+	const count = 1000
+	for i := range count {
+		if err := log.Record(t.Context(), model.Event{Object: model.KindVolume, Name: fmt.Sprint(i), Reason: "Moved", Message: strings.Repeat("m", 32<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, pages := map[string]bool{}, 0
+	for token := ""; pages == 0 || token != ""; pages++ {
+		page, err := pb.NewEventServiceClient(s.as("admin")).ListEvents(t.Context(), &pb.ListEventsRequest{PageSize: 1000, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range page.GetEvents() {
+			if seen[event.GetName()] {
+				t.Errorf("event %s is sent twice", event.GetName())
+			}
+			seen[event.GetName()] = true
+		}
+		token = page.GetNextPageToken()
+	}
+	if len(seen) != count || pages < 2 { // of 1 MiB at most
+		t.Errorf("%d pages with %d of %d events", pages, len(seen), count)
 	}
 }

@@ -18,6 +18,9 @@ import (
 const (
 	DefaultPageSize = 500
 	MaxPageSize     = 1000
+	// MaxPageBytes bounds the stored bytes of a page with more than one object. A client accepts messages of 4 MiB by default, and an
+	// object's message is smaller than its stored form, apart from a few derived fields.
+	MaxPageBytes = 1 << 20
 )
 
 // ErrPageToken means that this service did not make the page token, or that the token is too old.
@@ -56,6 +59,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 		page.Version, from = revision, c.key(after)+"\x00"
 	}
 	end := clientv3.GetPrefixRangeEnd(c.prefix())
+	bytes := 0
 	for {
 		got, err := c.store.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(size)),
 			clientv3.WithRev(page.Version))
@@ -75,8 +79,9 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 			}
 			if object.Metadata().Matches(options.Labels) {
 				page.Objects = append(page.Objects, object)
+				bytes += len(kv.Value)
 			}
-			if len(page.Objects) == size && (i < len(got.Kvs)-1 || got.More) {
+			if (len(page.Objects) == size || bytes >= MaxPageBytes) && (i < len(got.Kvs)-1 || got.More) {
 				page.Next = c.makeToken(page.Version, object.Metadata().Name)
 				return page, nil
 			}
