@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -92,5 +93,27 @@ func TestAnUpdateOfAnOlderVersionIsRefusedAndChangesNothing(t *testing.T) {
 	}
 	if now, err := update(0, "203.0.113.0/24"); err != nil || now.GetSpec().GetSubnets()[0] != "203.0.113.0/24" {
 		t.Fatalf("without a version: %v, %v", now, err)
+	}
+}
+
+func TestAViolatedPatternIsDescribedInWords(t *testing.T) {
+	s := start(t)
+	pool := func(name string, local *pb.LocalPool) *pb.CreateStoragePoolRequest {
+		return &pb.CreateStoragePoolRequest{StoragePool: &pb.StoragePool{Meta: &pb.ObjectMeta{Name: name},
+			Spec: &pb.StoragePoolSpec{Kind: &pb.StoragePoolSpec_Local{Local: local}}}}
+	}
+	for _, c := range []struct {
+		request      *pb.CreateStoragePoolRequest
+		field, words string
+	}{
+		{pool("Bad_Name", &pb.LocalPool{Node: "n", Directory: "/srv"}), "storage_pool.meta.name", "lower-case letters"},
+		{pool("p", &pb.LocalPool{Node: "n", Directory: "srv"}), "storage_pool.spec.local.directory", "an absolute path"},
+		{pool("p", &pb.LocalPool{Node: "n", Devices: []string{"sdb"}}), "storage_pool.spec.local.devices[0]", "below /dev"},
+	} {
+		_, err := pb.NewStoragePoolServiceClient(s.as("admin")).CreateStoragePool(t.Context(), c.request)
+		wantField(t, err, codes.InvalidArgument, c.field)
+		if text := status.Convert(err).Message(); !strings.Contains(text, c.words) || strings.Contains(text, "regex") || strings.Contains(text, "a-z") {
+			t.Errorf("%s: %s", c.field, text)
+		}
 	}
 }
