@@ -61,7 +61,7 @@ func TestAResetOfALUNThatHangsEndsAndItsWriteIsNotOvertaken(t *testing.T) {
 	useHealthyLUNs(t, session)
 	select {
 	case a := <-later:
-		t.Errorf("a write ended before the one that was aborted: %v, %v", a.Response, a.err)
+		t.Errorf("the later write of the block ended before the aborted one: %v, %v", a.Response, a.err)
 	case a := <-aborted:
 		t.Errorf("an aborted write of the same nexus was answered: %v, %v", a.Response, a.err)
 	default:

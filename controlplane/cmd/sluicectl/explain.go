@@ -163,20 +163,20 @@ func (w *clusterObjects) sessionLink(h *pb.Host, t *pb.Target) link {
 func (w *clusterObjects) targetLinks(t *pb.Target, luns []*pb.TargetLun) []link {
 	name := t.GetMeta().GetName()
 	exported := link{text: "target " + name + " is exported", of: []*pb.ObjectReference{reference("Target", name)}, but: "TargetLunsUnusable"}
-	gateways := link{text: "a gateway of its paths is ready", any: true}
+	gateways := link{text: "a gateway of its paths serves", any: true}
 	var names []string
 	for _, path := range t.GetStatus().GetPaths() {
 		names = append(names, path.GetGateway())
 		gateways.of = append(gateways.of, reference("Gateway", path.GetGateway()))
 	}
-	switch ready := w.readyGateways(names); {
+	switch serving := w.servingGateways(names); {
 	case len(names) == 0:
 		exported.broken, exported.remedy = "no gateway exports it", "add gateways to pool "+t.GetSpec().GetGatewayPool()
-	case len(ready) == 0:
-		gateways.broken, gateways.remedy = "none of "+strings.Join(names, ", ")+" is ready", "start them: `sluicectl gateway list`"
+	case len(serving) == 0:
+		gateways.broken, gateways.remedy = "none of "+strings.Join(names, ", ")+" serves", "start them: `sluicectl gateway list`"
 	default:
 		exported.text += " by " + strings.Join(names, ", ")
-		gateways.text = "of its paths ready: " + strings.Join(ready, ", ")
+		gateways.text = "of its paths serve: " + strings.Join(serving, ", ")
 	}
 	links := []link{exported, gateways}
 	if len(luns) == 0 {
@@ -192,15 +192,17 @@ func (w *clusterObjects) targetLinks(t *pb.Target, luns []*pb.TargetLun) []link 
 	return links
 }
 
-func (w *clusterObjects) readyGateways(names []string) []string {
-	var ready []string
+// servingGateways returns those of the named gateways that serve. A gateway without a stream continues to serve (DESIGN R3).
+func (w *clusterObjects) servingGateways(names []string) []string {
+	serve := []pb.GatewayHealth{pb.GatewayHealth_GATEWAY_HEALTH_READY, pb.GatewayHealth_GATEWAY_HEALTH_DRAINING,
+		pb.GatewayHealth_GATEWAY_HEALTH_DISCONNECTED}
+	var serving []string
 	for _, g := range w.gateways {
-		if health := g.GetStatus().GetHealth(); slices.Contains(names, g.GetMeta().GetName()) &&
-			(health == pb.GatewayHealth_GATEWAY_HEALTH_READY || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING) {
-			ready = append(ready, g.GetMeta().GetName())
+		if slices.Contains(names, g.GetMeta().GetName()) && slices.Contains(serve, g.GetStatus().GetHealth()) {
+			serving = append(serving, g.GetMeta().GetName())
 		}
 	}
-	return ready
+	return serving
 }
 
 // volumeChain has the links from the hosts of a volume's target to its disk.
@@ -250,8 +252,8 @@ func (w *clusterObjects) diskLinks(v *pb.Volume, lun string) []link {
 
 func (w *clusterObjects) gatewayLinks(gateway *pb.Gateway) []link {
 	name := gateway.GetMeta().GetName()
-	self := link{text: "gateway " + name + " is ready", of: []*pb.ObjectReference{reference("Gateway", name)}}
-	if health := gateway.GetStatus().GetHealth(); len(w.readyGateways([]string{name})) == 0 {
+	self := link{text: "gateway " + name + " serves", of: []*pb.ObjectReference{reference("Gateway", name)}}
+	if health := gateway.GetStatus().GetHealth(); len(w.servingGateways([]string{name})) == 0 {
 		self.broken = "its health is " + word(health, "GATEWAY_HEALTH_") + troubles(gateway)
 		self.remedy = "look at node " + gateway.GetSpec().GetNode() + "; `sluicectl doctor` names the remedy"
 	}

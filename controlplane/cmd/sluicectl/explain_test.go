@@ -39,6 +39,19 @@ func TestExplainFindsThatEveryLinkFromAHostToItsDiskHolds(t *testing.T) {
 	}
 }
 
+// Such a gateway continues to serve its hosts (DESIGN R3).
+func TestAGatewayWithoutAStreamBreaksNoLinkAndIsShownAsAWarning(t *testing.T) {
+	l := start(t)
+	l.working()
+	for _, name := range []string{"gw-1", "gw-2"} {
+		modify(l, name, func(g *model.Gateway) { g.Status.Health = model.GatewayDisconnected })
+	}
+	out := l.must("explain", "host", "web")
+	if !strings.HasSuffix(out, "every link holds\n") || !strings.Contains(out, "warning GatewayDisconnected: gateway gw-1") {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestExplainShowsTheFirstBrokenLinkWithCauseAndRemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		object, broken string
@@ -59,7 +72,7 @@ func TestExplainShowsTheFirstBrokenLinkWithCauseAndRemedy(t *testing.T) {
 				p.Status.Conditions = []model.Condition{{Type: model.ConditionReady, Status: model.ConditionFalse, Reason: "Problem", Message: "I/O error"}}
 			})
 		}},
-		"no gateway is ready": {"host web", "none of gw-1, gw-2 is ready", func(l *live) {
+		"no gateway is ready": {"host web", "none of gw-1, gw-2 serves", func(l *live) {
 			for _, name := range []string{"gw-1", "gw-2"} {
 				modify(l, name, func(g *model.Gateway) { g.Status.Health = model.GatewayDead })
 			}

@@ -21,7 +21,8 @@ const apiVersion = "sluice.dev/v1"
 // listVersion is the apiVersion of a List of resources, as in kubectl.
 const listVersion = "v1"
 
-// print shows objects in the format asked for. `without` has those that no host can use. Several objects in JSON or YAML are a List.
+// print writes objects in the format of --output. `without` names the objects that no host can use. Several objects in JSON or YAML are a
+// List.
 func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, without unusable, single bool) error {
 	switch g.output {
 	case "table", "wide":

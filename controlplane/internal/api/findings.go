@@ -48,6 +48,8 @@ type Findings struct {
 	facts findings.System
 	// leaderless is the time since when no replica leads; zero: one does.
 	leaderless time.Time
+	// counted has the series of the metric, by finding and severity.
+	counted map[[2]string]float64
 	// since has the time at which each fault was first seen that records none itself.
 	since map[fault]time.Time
 }
@@ -60,10 +62,13 @@ type fault struct {
 
 // NewFindings makes the service. Its Run must run: it reads the facts.
 func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheus.Registerer) *Findings {
-	f := &Findings{store: s, view: v, read: read, since: map[fault]time.Time{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	f := &Findings{store: s, view: v, read: read, since: map[fault]time.Time{}, counted: map[[2]string]float64{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sluice_controlplane_findings",
 		Help: "Objects with a fault, by finding and severity (critical, warning, advice), as this replica finds them; docs/RUNBOOK.md explains each.",
 	}, []string{"finding", "severity"})}
+	for _, rule := range findings.Rules {
+		f.counted[[2]string{rule.ID, rule.Severity.String()}] = 0
+	}
 	registerer.MustRegister(f.gauge)
 	return f
 }
@@ -78,7 +83,7 @@ func (f *Findings) Run(ctx context.Context) error {
 	case <-f.view.Ready():
 	}
 	for {
-		f.refresh(ctx)
+		f.refresh(ctx, time.Now())
 		f.count(f.items(time.Now()))
 		select {
 		case <-ctx.Done():
@@ -89,7 +94,7 @@ func (f *Findings) Run(ctx context.Context) error {
 }
 
 // refresh reads the facts. The time without a leader is measured by this replica's own clock.
-func (f *Findings) refresh(ctx context.Context) {
+func (f *Findings) refresh(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, findingsInterval)
 	defer cancel()
 	facts := f.read(ctx)
@@ -98,9 +103,9 @@ func (f *Findings) refresh(ctx context.Context) {
 	if !facts.NoLeader {
 		f.leaderless = time.Time{}
 	} else if f.leaderless.IsZero() {
-		f.leaderless = time.Now()
+		f.leaderless = now
 	}
-	facts.NoLeader = facts.NoLeader && time.Since(f.leaderless) > leaderlessLimit
+	facts.NoLeader = facts.NoLeader && now.Sub(f.leaderless) > leaderlessLimit
 	f.facts = facts
 }
 
@@ -112,7 +117,7 @@ func (f *Findings) current(ctx context.Context) {
 	if version, err := f.store.Revision(ctx); err == nil {
 		_ = f.view.WaitFor(ctx, version) // otherwise the watches are behind, and the findings, too
 	}
-	f.refresh(context.WithoutCancel(ctx))
+	f.refresh(context.WithoutCancel(ctx), time.Now())
 }
 
 // items returns the present faults, each with its start.
@@ -141,12 +146,14 @@ func (f *Findings) items(now time.Time) []findings.Item {
 
 // count sets the metric. Every rule has a value, so that alerts see the difference between no fault and no metric.
 func (f *Findings) count(items []findings.Item) {
-	f.gauge.Reset()
-	for _, rule := range findings.Rules {
-		f.gauge.WithLabelValues(rule.ID, rule.Severity.String())
+	for series := range f.counted { // a series that was removed and added again would be missing in a scrape between
+		f.counted[series] = 0
 	}
 	for _, item := range items {
-		f.gauge.WithLabelValues(item.Rule.ID, item.Severity.String()).Inc()
+		f.counted[[2]string{item.Rule.ID, item.Severity.String()}]++
+	}
+	for series, count := range f.counted {
+		f.gauge.WithLabelValues(series[0], series[1]).Set(count)
 	}
 }
 

@@ -142,7 +142,8 @@ func conditionOf(object model.Object, kind string) model.Condition {
 	return model.Condition{}
 }
 
-// Group groups sorted items: those with the same rule, kind and cause, and below them those that follow from the fault of another object.
+// Group makes findings of sorted items. Items with the same rule, kind and cause become one finding. An item whose fault follows from
+// that of another object becomes a consequence of that object's finding.
 func Group(items []Item) []Finding {
 	first := map[Ref]Ref{} // the root of an object's worst item; its own reference if that has no root
 	for _, item := range items {

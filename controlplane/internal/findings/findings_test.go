@@ -320,7 +320,7 @@ func TestAVolumeThatAGatewayIsTakingOverIsNoFinding(t *testing.T) {
 	}
 }
 
-// A pool's fault that gateways report for some of them only, such as one that has another disk in the pool's place.
+// One gateway finds another disk in the place of the pool. The other gateways serve the pool's volumes.
 func TestAPoolThatOneOfSeveralGatewaysDoesNotIdentifyIsAWarning(t *testing.T) {
 	s := healthy()
 	s.pool().Status.Conditions = degraded(model.ReasonPoolNotIdentified, "gateway gw-2: no marker")

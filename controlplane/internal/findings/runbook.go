@@ -28,8 +28,8 @@ func Runbook() string {
 
 <!-- Generated from controlplane/internal/findings/rules.go by ` + "`make generate`" + `. Do not edit. -->
 
-The control plane computes what is wrong with a system. ` + "`sluicectl doctor`" + ` shows every finding, ` + "`sluicectl status`" + ` those that are
-critical or warnings. The metric ` + "`sluice_controlplane_findings{finding,severity}`" + ` counts the objects of each. This page says what each
+The control plane computes what is wrong with a system. ` + "`sluicectl doctor`" + ` shows every finding. ` + "`sluicectl status`" + ` shows
+those that are critical or warnings. The metric ` + "`sluice_controlplane_findings{finding,severity}`" + ` counts the objects of each. This page says what each
 finding means, what hosts notice, and what to do.
 
 - **critical**: a permitted host cannot use the object now, or the control plane cannot react to the next fault.

@@ -29,8 +29,8 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// monitoredBy returns the gateways of the same pool, which share its network, that this gateway monitors: those that have no stream, and
-// those that peers do not reach, so that a monitor finds when they are reached again.
+// monitoredBy returns the gateways that this gateway monitors. They belong to its pool, which shares a network. They have no stream, or
+// their peers do not reach them. A monitor reports when such a gateway is reached again.
 // Each of them is monitored by the next gateways with a stream.
 func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
