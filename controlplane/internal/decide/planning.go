@@ -202,10 +202,12 @@ func (v *LeaderView) pathSet(t *model.Target, wanted []uint32, leaving map[uint3
 func (v *LeaderView) targetConditions(t *model.Target, planned placement.TargetPaths) []model.Condition {
 	serving := 0
 	for _, number := range t.Status.PathSet {
-		if g := v.GatewayByNumber(number); g == nil || g.Status.Health == model.GatewayNotServing {
+		g := v.GatewayByNumber(number)
+		if g == nil || g.Status.Health == model.GatewayNotServing {
 			continue
 		}
-		if _, present := v.connected(number); present {
+		// A gateway that has lost its stream continues to serve (R3).
+		if _, present := v.connected(number); present || g.Status.Health == model.GatewayDisconnected {
 			serving++
 		}
 	}

@@ -164,3 +164,28 @@ func TestAVolumeWhoseOwnerIsNotServingAndThatCannotLeaveItIsNotReady(t *testing.
 		}
 	}
 }
+
+// A gateway without a stream continues to serve (R3), so hosts still reach the target.
+func TestATargetIsReadyWhileAGatewayOfItsPathsServes(t *testing.T) {
+	for health, want := range map[model.GatewayHealth]model.ConditionStatus{
+		model.GatewayDisconnected: model.ConditionTrue, model.GatewayDead: model.ConditionFalse, model.GatewayNotServing: model.ConditionFalse,
+	} {
+		v := sharing(2)
+		for number, name := range map[uint32]string{1: "gw-1", 2: "gw-2"} {
+			g := *v.Gateways[name]
+			g.Meta.Version, g.Status.Health, g.Status.PortalGroupTags = 9, health, nil // so that no port is missing
+			v.Put(&g)
+			if health != model.GatewayNotServing {
+				ends(v, number, start)
+			}
+		}
+		v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: []uint32{1, 2}, Redundant: true}}})
+		target := *v.Targets["t"]
+		for _, a := range v.DecideTarget("t", start).Actions {
+			modifies(a, &target)
+		}
+		if ready := conditionOf(t, target.Status.Conditions, model.ConditionReady); ready.Status != want {
+			t.Errorf("gateways are %s: %+v", health, ready)
+		}
+	}
+}

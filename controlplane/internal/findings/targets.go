@@ -43,7 +43,7 @@ func (s *survey) paths(t *model.Target) {
 	case have < want, degraded.Status == model.ConditionTrue && degraded.Reason == model.ReasonFewerPaths:
 		cause := fmt.Sprintf("has %d of %d paths", have, want)
 		if have >= want {
-			cause = fmt.Sprintf("has %d paths, and not all their gateways have a stream", have)
+			cause = fmt.Sprintf("has %d paths, and not all their gateways serve", have)
 		}
 		s.add(ruleFewerPaths, of(t), cause, more, degraded.LastTransitionTime, from(root))
 	case degraded.Status == model.ConditionTrue:
