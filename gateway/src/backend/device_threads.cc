@@ -11,8 +11,6 @@
 #include <map>
 #include <mutex>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "backend/block_queue.h"
@@ -44,7 +42,7 @@ unsigned threads_for(dev_t device) {
 }  // namespace
 
 struct DeviceThreads::Shared {
-  Shared(unsigned most_threads, Start s) : most(most_threads), start(s) {}
+  Shared(unsigned most_threads, StartThread s) : most(most_threads), start(s) {}
 
   // What must happen so that a thread runs the ready operations.
   enum class Need : uint8_t { kNothing, kWake, kThread };
@@ -59,7 +57,7 @@ struct DeviceThreads::Shared {
   static void work(const std::shared_ptr<Shared>& shared);
 
   const unsigned most;
-  const Start start;
+  const StartThread start;
   std::mutex mutex;
   std::condition_variable changed;
   AioList ready;
@@ -213,7 +211,7 @@ std::shared_ptr<DeviceThreads> DeviceThreads::of(dev_t device) {
   return threads;
 }
 
-DeviceThreads::DeviceThreads(unsigned most, Start start)
+DeviceThreads::DeviceThreads(unsigned most, StartThread start)
     : shared_(std::make_shared<Shared>(most, start)) {
   assert(most > 0);
 }
@@ -228,15 +226,6 @@ DeviceThreads::~DeviceThreads() {
 
 std::shared_ptr<BlockingCalls::Strand> DeviceThreads::make_strand() {
   return std::make_shared<Strand>();
-}
-
-bool DeviceThreads::start_thread(std::function<void()> work) {
-  try {
-    std::thread(std::move(work)).detach();
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
 }
 
 unsigned DeviceThreads::most() const { return shared_->most; }

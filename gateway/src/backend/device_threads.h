@@ -11,25 +11,22 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <memory>
 
 #include "base/aio.h"
 #include "base/aio_list.h"
+#include "base/detached_thread.h"
 
 namespace sluice::backend {
 
 class DeviceThreads final : public BlockingCalls {
  public:
-  // Starts a thread that runs `work`. False: the process may have no more threads.
-  using Start = bool (*)(std::function<void()> work);
-
   // The threads of the device with this number (st_dev of a file, st_rdev of a block device), for
   // the whole process. They exist while anyone has the object; threads in a system call outlive it.
   static std::shared_ptr<DeviceThreads> of(dev_t device);
 
   // `most`: operations in progress, at least 1. For tests: of() derives it from the device's queue.
-  explicit DeviceThreads(unsigned most, Start start = start_thread);
+  explicit DeviceThreads(unsigned most, StartThread start = start_detached_thread);
   ~DeviceThreads() override;
   DeviceThreads(const DeviceThreads&) = delete;
   DeviceThreads& operator=(const DeviceThreads&) = delete;
@@ -43,8 +40,6 @@ class DeviceThreads final : public BlockingCalls {
   unsigned most() const;
 
  private:
-  static bool start_thread(std::function<void()> work);
-
   struct Shared;
   const std::shared_ptr<Shared> shared_;
 };

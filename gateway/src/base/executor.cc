@@ -3,17 +3,17 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/blocking_section.h"
 #include "base/boot_clock.h"
+#include "base/log.h"
 
 namespace sluice {
 
 Executor::Executor(const Setup& setup)
-    : setup_(setup), shared_(std::make_shared<Shared>(setup.threads)) {}
+    : setup_(setup), shared_(std::make_shared<Shared>(setup.threads, setup.start)) {}
 
 void Executor::post(const Strand& strand, Task task, Nanos delay) {
   add(strand, std::move(task), ExecutorQueue::Where::kLast, ExecutorQueue::kNoBound, delay);
@@ -75,7 +75,14 @@ Executor::Woken Executor::wake_locked(Shared& shared) {
 void Executor::carry_out(const SharedPtr& shared, const Woken& woken) {
   if (woken.worker == nullptr) return;
   if (!woken.starts) return woken.worker->wake.notify_one();
-  std::thread([shared, self = *woken.starts] { work(shared, self); }).detach();
+  if (shared->start([shared, self = *woken.starts] { work(shared, self); })) return;
+  {
+    const std::lock_guard lock(shared->mutex);
+    shared->queue.not_started(*woken.starts);
+    if (shared->queue.threads() == 0) shared->thread_ended.notify_all();
+  }
+  log::error("a thread could not be started, so work waits",
+             {{"remedy", "raise TasksMax= of the service or the pod's limit of processes"}});
 }
 
 void Executor::wait(Shared& shared, Worker& self, std::optional<Nanos> until,

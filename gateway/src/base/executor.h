@@ -12,6 +12,9 @@
 //   task. One further thread may wait for delayed tasks.
 // - At most Setup::threads + 1 threads stay idle; a thread beyond that ends.
 //
+// If no thread can be started, tasks wait until one of the group's threads, or of another group, is
+// free, or until the next post.
+//
 // Threads: any may post.
 #pragma once
 
@@ -25,6 +28,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/detached_thread.h"
 #include "base/executor_queue.h"
 
 namespace sluice {
@@ -41,6 +45,7 @@ class Executor {
     size_t queued_tasks = ExecutorQueue::kNoBound;  // of one group: the bound of try_post()
     AtEnd at_end = AtEnd::kDropQueued;
     Nanos destructor_waits = kForever;  // for running tasks
+    StartThread start = start_detached_thread;
   };
   explicit Executor(const Setup& setup);
   Executor(const Executor&) = delete;
@@ -68,7 +73,8 @@ class Executor {
   };
   // Outlives the executor if a thread hangs.
   struct Shared {
-    explicit Shared(unsigned threads) : queue(threads) {}
+    Shared(unsigned threads, StartThread s) : start(s), queue(threads) {}
+    const StartThread start;
     std::mutex mutex;
     ExecutorQueue queue;
     std::deque<Worker>

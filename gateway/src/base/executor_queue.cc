@@ -73,6 +73,11 @@ std::optional<ExecutorQueue::Wake> ExecutorQueue::wake() {
   return Wake{*woken_, starts};
 }
 
+void ExecutorQueue::not_started(Thread thread) {
+  free_.push_back(thread);
+  if (woken_ == thread) woken_.reset();
+}
+
 void ExecutorQueue::finish() {
   if (state_ == State::kOpen) state_ = State::kFinishing;
 }

@@ -309,5 +309,19 @@ TEST_F(ExecutorQueueTest, NoTaskBeginsAfterTheEnd) {
   EXPECT_EQ(queue_.take_all().size(), 4u);
 }
 
+TEST_F(ExecutorQueueTest, ForAThreadThatDidNotStartAnotherOneIsStartedAtTheNextPost) {
+  post_in_g("a");
+  EXPECT_EQ(queue_.wake(), (Wake{0, true}));
+  queue_.not_started(0);
+  EXPECT_EQ(queue_.threads(), 0u);
+  post_in_g("b");
+  EXPECT_EQ(queue_.wake(), (Wake{0, true}));
+  EXPECT_EQ(begins(0), "a");
+  EXPECT_EQ(queue_.wake(), (Wake{1, true})) << "for the second task";
+  queue_.not_started(1);
+  queue_.ended({"g", "a"});
+  EXPECT_EQ(begins(0), "b") << "the thread that is there runs both";
+}
+
 }  // namespace
 }  // namespace sluice

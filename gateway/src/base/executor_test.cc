@@ -262,5 +262,32 @@ TEST(ExecutorTest, AnExecutorIsDestroyedWhileATaskHangs) {
   ended->wait();
 }
 
+// --- without threads
+
+std::atomic<int> failing_starts = 0;
+
+bool fail_first(std::function<void()> work) {
+  if (failing_starts.fetch_sub(1) > 0) return false;
+  return start_detached_thread(std::move(work));
+}
+
+// A limit of processes is reached, for a while.
+TEST(ExecutorTest, TasksWhoseThreadCouldNotStartRunWithTheNextOne) {
+  failing_starts = 2;
+  std::latch ran(3);
+  Executor executor({.threads = 2, .start = fail_first});
+  for (const char* strand : {"a", "b", "c"}) {
+    executor.post({"g", strand}, [&] { ran.count_down(); });
+  }
+  ran.wait();
+}
+
+TEST(ExecutorTest, AnExecutorWithoutAnyThreadEnds) {
+  failing_starts = 1 << 20;
+  Executor executor({.threads = 2, .start = fail_first});
+  executor.post({"g"}, [] { FAIL() << "no thread could run it"; });
+  EXPECT_TRUE(executor.stop());
+}
+
 }  // namespace
 }  // namespace sluice

@@ -304,6 +304,9 @@ inline constexpr int64_t kPoolReserve = int64_t{1} << 20;
 inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a commit
 // How long the control plane has after a start until the saved desired state is applied.
 inline constexpr Nanos kStateFromDisk = 2 * kSecond;
+// After this time without a stream, a gateway that does not reach the owner of a volume reports its
+// paths to it as unavailable (R11). A restart of the control plane takes less.
+inline constexpr Nanos kCutOff = 15 * kSecond;
 inline constexpr Nanos kApplyAgain = 5 * kSecond;  // retry of refused objects
 // How long the number of a LUN that hosts no longer see is reserved for its volume, in seconds of
 // wall clock time. It is less than the control plane's quarantine (24 h); otherwise a gateway could
