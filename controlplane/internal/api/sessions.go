@@ -29,11 +29,11 @@ func NewSessions(s *store.Store, v *view.Cache) *Sessions { return &Sessions{sto
 
 // GetSession implements SessionService.
 func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb.GetSessionResponse, error) {
-	session, err := x.find(ctx, r.GetName())
+	session, version, err := x.find(ctx, r.GetName())
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &pb.GetSessionResponse{Session: x.names().show(session)}, nil
+	return &pb.GetSessionResponse{Session: x.names(ctx, version, session).show(session)}, nil
 }
 
 // ListSessions implements SessionService. The position of a page is the name after which it begins.
@@ -54,7 +54,7 @@ func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) 
 		return nil, statusOf(err)
 	}
 	slices.SortFunc(all, func(a, b *model.Session) int { return strings.Compare(a.Name(), b.Name()) })
-	names, response := x.names(), &pb.ListSessionsResponse{ResourceVersion: version}
+	names, response := x.names(ctx, version, all...), &pb.ListSessionsResponse{ResourceVersion: version}
 	var bytes budget
 	for _, session := range all {
 		if session.Name() <= after {
@@ -82,7 +82,7 @@ func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionSe
 	tell := func(change store.RecordChange[*model.Session]) error {
 		answer := &pb.WatchSessionsResponse{Type: types[change.Type], ResourceVersion: change.Resume}
 		if change.Record != nil {
-			answer.Session = x.names().show(change.Record)
+			answer.Session = x.names(stream.Context(), change.Version, change.Record).show(change.Record)
 		}
 		return stream.Send(answer)
 	}
@@ -91,25 +91,25 @@ func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionSe
 
 // EvictSession implements SessionService.
 func (x *Sessions) EvictSession(ctx context.Context, r *pb.EvictSessionRequest) (*pb.EvictSessionResponse, error) {
-	session, err := x.find(ctx, r.GetName())
+	session, _, err := x.find(ctx, r.GetName())
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	return &pb.EvictSessionResponse{}, statusOf(x.store.EvictSession(ctx, session, r.GetDryRun()))
 }
 
-// find finds a session by `<gateway>.<TSIH>.<ISID>`.
-func (x *Sessions) find(ctx context.Context, name string) (*model.Session, error) {
-	all, _, err := x.store.Sessions(ctx)
+// find finds a session by `<gateway>.<TSIH>.<ISID>`, and returns the version of the store at which it was read.
+func (x *Sessions) find(ctx context.Context, name string) (*model.Session, int64, error) {
+	all, version, err := x.store.Sessions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, session := range all {
 		if session.Name() == name {
-			return session, nil
+			return session, version, nil
 		}
 	}
-	return nil, &store.NotFoundError{Kind: "Session", Name: name}
+	return nil, 0, &store.NotFoundError{Kind: "Session", Name: name}
 }
 
 // sessionNames are the names of the targets and hosts that gateways identify by IQN and uid.
@@ -117,8 +117,20 @@ type sessionNames struct {
 	targets, hosts map[string]string
 }
 
-// names is computed once for each answer, not for each session.
-func (x *Sessions) names() sessionNames {
+// names returns the names for the sessions of an answer, which were stored up to a version. The view may be older than the sessions: if a
+// name is missing, names waits for it, for a limited time.
+func (x *Sessions) names(ctx context.Context, version int64, sessions ...*model.Session) sessionNames {
+	names := x.viewedNames()
+	if slices.ContainsFunc(sessions, func(s *model.Session) bool { return !names.know(s) }) {
+		ctx, cancel := context.WithTimeout(ctx, currentLimit)
+		defer cancel()
+		_ = x.view.WaitFor(ctx, version) // otherwise the watches are behind, and uid and IQN are shown
+		names = x.viewedNames()
+	}
+	return names
+}
+
+func (x *Sessions) viewedNames() sessionNames {
 	names := sessionNames{map[string]string{}, map[string]string{}}
 	x.view.Read(func(o *objects.Objects) {
 		for name, target := range o.Targets {
@@ -129,6 +141,12 @@ func (x *Sessions) names() sessionNames {
 		}
 	})
 	return names
+}
+
+func (n sessionNames) know(s *model.Session) bool {
+	_, target := n.targets[s.TargetIQN]
+	_, host := n.hosts[s.HostUID]
+	return target && host
 }
 
 func (n sessionNames) show(s *model.Session) *pb.Session {
