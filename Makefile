@@ -57,10 +57,10 @@ format: ## C++ as .clang-format says, Go as gofmt does, in place
 	@git ls-files -z '*.go' | xargs -0 -r gofmt -w
 
 test: ## the tiers without guests, Ceph and Kubernetes, then their durations and one line that counts: N passed, N failed, N skipped
-	@.ci/tiers $(LINTED) $(QUICK)
+	@.ci/tiers $(LINTED) --ahead $(QUICK)
 
 test-all: ## every tier, Go under the race detector: one hour on 2 cores
-	@.ci/tiers $(LINTED) $(ALL)
+	@.ci/tiers $(LINTED) --ahead $(ALL)
 
 test-unit: ## unit and session tests of the gateway, with asserts, under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang
