@@ -14,10 +14,9 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/csi/plugin"
 	"sluice.dev/sluice/tests/netns"
 )
 
@@ -107,55 +106,25 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 		return end, err
 	}
 	for _, p := range []*netns.Process{
-		plugin(scratch, programs, "controller", append(controllerFlags(scratch, "csi"), "--metrics", env.controllerMetrics)...),
-		plugin(scratch, programs, "node", "--metrics", env.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
+		plugin.Process(scratch, programs, "controller", append(plugin.ControllerFlags(env.Cluster, "csi"), "--metrics", env.controllerMetrics)...),
+		plugin.Process(scratch, programs, "node", "--metrics", env.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
 	} {
 		if err := p.Start(); err != nil {
 			return end, err
 		}
 		ends = append(ends, p.Kill)
 	}
-	controller, err := dial(ctx, env.controllerSocket)
+	controller, err := plugin.Dial(ctx, env.controllerSocket)
 	if err != nil {
 		return end, err
 	}
-	node, err := dial(ctx, env.nodeSocket)
+	node, err := plugin.Dial(ctx, env.nodeSocket)
 	if err != nil {
 		return end, err
 	}
 	ends = append(ends, controller.Close, node.Close)
 	env.controller, env.identity, env.node = csi.NewControllerClient(controller), csi.NewIdentityClient(controller), csi.NewNodeClient(node)
 	return end, nil
-}
-
-// controllerFlags returns the flags of a controller plugin whose certificate has a role: csi, or operator as in releases before
-// that role.
-func controllerFlags(scratch, role string) []string {
-	certs := filepath.Join(scratch, "certs")
-	return []string{"--server", env.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
-		"--tls-ca", filepath.Join(certs, "ca.crt"), "--tls-cert", filepath.Join(certs, role+".crt"),
-		"--tls-key", filepath.Join(certs, role+".key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
-}
-
-func plugin(scratch, programs, mode string, flags ...string) *netns.Process {
-	return &netns.Process{Name: "csi-" + mode, Log: filepath.Join(scratch, "csi-"+mode+".log"),
-		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", mode, "--log-level", "debug",
-			"--endpoint", "unix://" + filepath.Join(scratch, mode+".sock")}, flags...)}
-}
-
-// dial connects once the plugin answers.
-func dial(ctx context.Context, socket string) (*grpc.ClientConn, error) {
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	return connection, netns.Until(ctx, func() error {
-		answer, err := csi.NewIdentityClient(connection).Probe(ctx, &csi.ProbeRequest{})
-		if err == nil && !answer.GetReady().GetValue() {
-			return errors.New("the plugin is not ready")
-		}
-		return err
-	})
 }
 
 // xfs mounts a file system that shares blocks between files, and writes the name that iscsid would use, for this process tree

@@ -6,19 +6,20 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"sluice.dev/sluice/tests/csi/plugin"
 	"sluice.dev/sluice/tests/netns"
 )
 
 // During an upgrade the driver presents the certificate of the earlier release, which has the operator's role.
 func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testing.T) {
-	scratch, socket := filepath.Dir(env.log), filepath.Join(t.TempDir(), "earlier.sock")
+	socket := filepath.Join(t.TempDir(), "earlier.sock")
 	programs, err := filepath.Abs("../../build/bin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	earlier := &netns.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
 		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", "controller", "--endpoint", "unix://" + socket},
-			controllerFlags(scratch, "operator")...)}
+			plugin.ControllerFlags(env.Cluster, "operator")...)}
 	if err := earlier.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testin
 			t.Error(err)
 		}
 	})
-	connection, err := dial(t.Context(), socket)
+	connection, err := plugin.Dial(t.Context(), socket)
 	if err != nil {
 		t.Fatal(err)
 	}

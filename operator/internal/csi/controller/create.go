@@ -59,11 +59,10 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 		return nil, err
 	}
 	defer done()
-	wanted, err := s.wantedVolume(ctx, r)
+	wanted, err := s.wantedVolume(ctx, name, r)
 	if err != nil {
 		return nil, err
 	}
-	wanted.Meta = &pb.ObjectMeta{Name: name, Labels: wanted.GetMeta().GetLabels()}
 	volume, err := s.createOrReuse(ctx, wanted, r)
 	if err != nil {
 		return nil, err
@@ -79,8 +78,8 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
-// wantedVolume returns the volume that a request describes, without its name.
-func (s *Service) wantedVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
+// wantedVolume returns the volume of this name that a request describes.
+func (s *Service) wantedVolume(ctx context.Context, name string, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	p, err := readParameters(r.GetParameters())
 	if err != nil {
 		return nil, err
@@ -95,11 +94,14 @@ func (s *Service) wantedVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	if err := s.complete(ctx, &p); err != nil {
 		return nil, err
 	}
-	if pool != "" && pool != p.pool {
-		return nil, invalid("the source is in pool %s, and the class's is %s: a copy stays in its source's pool", pool, p.pool)
+	if err := s.holdsCopies(ctx, p, pool); err != nil {
+		return nil, err
 	}
 	bytes, err := sizeFor(r.GetCapacityRange(), size)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.choosePool(ctx, &p, name, bytes, r.GetAccessibilityRequirements()); err != nil {
 		return nil, err
 	}
 	if err := s.reachable(ctx, p, r.GetAccessibilityRequirements()); err != nil {
@@ -109,10 +111,30 @@ func (s *Service) wantedVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &pb.Volume{Meta: &pb.ObjectMeta{Labels: p.labels(r.GetName())}, Spec: &pb.VolumeSpec{
+	return &pb.Volume{Meta: &pb.ObjectMeta{Name: name, Labels: p.labels(r.GetName())}, Spec: &pb.VolumeSpec{
 		Pool: p.pool, SizeBytes: bytes, BlockSize: p.blockSize, WriteCache: p.writeCache, Qos: qos, Source: source,
 		ReclaimPolicy: p.reclaim,
 	}}, nil
+}
+
+// holdsCopies refuses a copy of a source in a pool in which the class has no volumes: a copy stays in its source's pool.
+func (s *Service) holdsCopies(ctx context.Context, p parameters, source string) error {
+	if source == "" {
+		return nil
+	}
+	if p.poolSelector == nil {
+		if source != p.pool {
+			return invalid("the source is in pool %s, and the class's is %s: a copy stays in its source's pool", source, p.pool)
+		}
+		return nil
+	}
+	p.pool = source
+	pools, err := s.poolsOf(ctx, p)
+	if err == nil && len(pools) == 0 {
+		return invalid("the source is in pool %s, which lacks the labels of the class's parameter poolSelector, %s: a copy stays in its "+
+			"source's pool", source, selectorText(p.poolSelector))
+	}
+	return err
 }
 
 // source returns the source of a copy, with its size and pool.

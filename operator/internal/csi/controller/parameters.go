@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -15,14 +16,16 @@ import (
 
 // parameters of a StorageClass.
 type parameters struct {
-	pool        string // StoragePool of the volumes
-	gatewayPool string // GatewayPool whose gateways export them; unset: the only one
-	paths       string // gateways of a path set; unset: the control plane's default
-	target      string // Target in which volumes become LUNs; unset: one for each node and pool
-	reclaim     pb.ReclaimPolicy
-	blockSize   int32
-	writeCache  pb.WriteCache
-	topology    string
+	pool string // StoragePool of the volumes
+	// poolSelector has labels of the StoragePools that volumes can be in. Unset: `pool` names it, or there is only one.
+	poolSelector map[string]string
+	gatewayPool  string // GatewayPool whose gateways export them; unset: the only one
+	paths        string // gateways of a path set; unset: the control plane's default
+	target       string // Target in which volumes become LUNs; unset: one for each node and pool
+	reclaim      pb.ReclaimPolicy
+	blockSize    int32
+	writeCache   pb.WriteCache
+	topology     string
 }
 
 // Values of the parameter topology.
@@ -39,15 +42,21 @@ const maxPaths = 32
 func readParameters(given map[string]string) (p parameters, err error) {
 	p.topology = topologyNode
 	for key, value := range given {
+		var wrong error
 		switch key {
 		case "pool":
 			p.pool = value
+		case "poolSelector":
+			if p.poolSelector, wrong = labels.ConvertSelectorToLabelsMap(value); wrong != nil || len(p.poolSelector) == 0 {
+				return p, invalid("parameter poolSelector is %q and not `LABEL=VALUE,...`", value)
+			}
 		case "gatewayPool":
 			p.gatewayPool = value
 		case "target":
 			p.target = value
 		case "paths":
-			n, wrong := strconv.Atoi(value)
+			var n int
+			n, wrong = strconv.Atoi(value)
 			if wrong != nil || n < 1 || n > maxPaths {
 				return p, invalid("parameter paths is %q and no number from 1 to %d", value, maxPaths)
 			}
@@ -64,13 +73,16 @@ func readParameters(given map[string]string) (p parameters, err error) {
 			p.topology, err = choice(key, value, map[string]string{topologyNode: topologyNode, topologyAny: topologyAny})
 		default:
 			if !strings.HasPrefix(key, sidecarPrefix) {
-				return p, invalid("unknown parameter %q; known are pool, target, gatewayPool, paths, reclaim, blockSize, "+
+				return p, invalid("unknown parameter %q; known are pool, poolSelector, target, gatewayPool, paths, reclaim, blockSize, "+
 					"writeCache, topology", key)
 			}
 		}
 		if err != nil {
 			return p, err
 		}
+	}
+	if p.pool != "" && p.poolSelector != nil {
+		return p, invalid("the class has the parameters pool and poolSelector: it can have one of them")
 	}
 	return p, nil
 }
@@ -90,11 +102,14 @@ func choice[T any](key, value string, of map[string]T) (T, error) {
 
 // complete sets the parameters that the class leaves open, if there is only one choice.
 func (s *Service) complete(ctx context.Context, p *parameters) error {
-	if p.pool == "" {
-		var names []string
-		err := s.eachPool(ctx, func(pool *pb.StoragePool) { names = append(names, pool.GetMeta().GetName()) })
+	if p.pool == "" && p.poolSelector == nil {
+		pools, err := s.poolsOf(ctx, *p)
 		if err != nil {
 			return err
+		}
+		var names []string
+		for _, pool := range pools {
+			names = append(names, pool.GetMeta().GetName())
 		}
 		if p.pool, err = only("pool", names); err != nil {
 			return err
