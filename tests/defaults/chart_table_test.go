@@ -35,6 +35,8 @@ var values = []proof{
 	by("charts/sluice/values.schema.json csi.storageClass.parameters", "unset: 2), blockSize, writeCache, topology",
 		"tests/charts/defaults: 'csi.storageClass.parameters':",
 		"tests/csi.TestAVolumeHasAsManyPathsAsItsClassSaysWhateverOtherClassesSay"),
+	by("charts/sluice/values.schema.json csi.storageCapacity", "false: claims may be larger than the free space, as thin volumes can be",
+		"tests/charts/defaults: 'csi.storageCapacity':"),
 	by("charts/sluice/values.schema.json csi.storageClass.pool", "empty: poolSelector chooses",
 		"tests/charts/defaults: 'csi.storageClass.pool':"),
 	by("charts/sluice/values.schema.json csi.storageClass.poolSelector", "Without both there is no StorageClass",
