@@ -35,10 +35,14 @@ var (
 	// moves: the owner is lost, and a takeover is possible (DESIGN R11). Until a gateway learns of it, it reports the groups of the
 	// epoch that it knows.
 	moves = phase{[]string{transition, good}, []string{transition, good}, []string{inTransition, ownedByFirst}}
+	// unreached: the gateway does not reach the owner, and expects the control plane to name another one.
+	unreached = phase{[]string{transition, good}, []string{transition, good}, []string{ownedByFirst}}
 	// planned: commands wait for the next owner, and none fails (R7). TEST UNIT READY is a question about the state.
 	planned = phase{[]string{transition, good}, []string{good}, []string{inTransition, ownedByFirst}}
 	// noOwner: no takeover is possible.
 	noOwner = phase{[]string{unavailable}, []string{unavailable}, []string{"unavailable,unavailable,unavailable"}}
+	// cutOff: the outsider reaches neither the owner nor the control plane. Only its own group differs (R11).
+	cutOff = phase{[]string{unavailable}, []string{unavailable}, []string{"optimized,non-optimized,unavailable"}}
 	// removing: the owner has removed the LUN, and refuses forwarded commands; the forwarder removes it a moment later.
 	removing = phase{[]string{good, noLogicalLUN}, []string{good, noLogicalLUN}, []string{ownedByFirst}}
 	// noLUN: the LUN is gone.
@@ -98,6 +102,18 @@ func TestAccessStatesOfEachPathWhileAVolumeLosesItsOwner(t *testing.T) {
 			return errors.Join(c.Gateways[first].Kill(), c.Gateways[candidate].Kill(), withoutOwner(ctx, c))
 		}, func(context.Context, []*pathWatch) error { return c.Gateways[candidate].Start() },
 			0, [gateways][]phase{nil, nil, {noOwner, moves, after}}},
+		// TEST UNIT READY goes to the owner, and waits as a READ does.
+		{"the outsider reaches neither the owner nor the control plane, and does again", nil,
+			func(ctx context.Context, paths []*pathWatch) error {
+				undo, err := c.Network.CutLink(cluster.GatewayName(outsider), cluster.Internal)
+				if err != nil {
+					return err
+				}
+				for _, group := range []string{transition, unavailable} {
+					err = errors.Join(err, paths[outsider].shows(ctx, "READ", group))
+				}
+				return errors.Join(err, paths[outsider].more(ctx, 2), undo())
+			}, 0, [gateways][]phase{{before}, {before}, {before, unreached, cutOff, before}}},
 		{"deletion of the volume, which is refused while it is a LUN", nil, func(ctx context.Context, paths []*pathWatch) error {
 			_, err := c.Control(ctx, "volume", "delete", cluster.VolumeName(1))
 			if err == nil {

@@ -24,6 +24,9 @@ scsi::AccessState state_of(const Role& role, uint16_t id, uint16_t here) {
     case Standing::kOwner:  // without a control plane there is no owner number
       return id == (role.owner != 0 ? role.owner : here) ? scsi::AccessState::kOptimized
                                                          : scsi::AccessState::kNonOptimized;
+    case Standing::kCutOff:
+      if (id == here) return scsi::AccessState::kUnavailable;
+      [[fallthrough]];
     default:
       return id == role.owner ? scsi::AccessState::kOptimized : scsi::AccessState::kNonOptimized;
   }
@@ -32,7 +35,7 @@ scsi::AccessState state_of(const Role& role, uint16_t id, uint16_t here) {
 }  // namespace
 
 // The states depend on the role only, so they are the same through every gateway that knows the
-// same epoch (DESIGN R11).
+// same epoch (DESIGN R11). A gateway that is cut off differs in the state of its own group.
 void handle_report_target_port_groups(Unit& unit, Command& command) {
   const Role role = unit.role();
   const uint16_t here = command.nexus->port().target_port_group;

@@ -9,6 +9,7 @@
 #include "base/boot_clock.h"
 #include "base/log.h"
 #include "control/client_commits.h"
+#include "control/contact.h"
 #include "control/desired_file.h"
 #include "control/desired_saver.h"
 #include "control/host_access.h"
@@ -64,7 +65,11 @@ class ClientImpl final : public Client {
                   .services = {.commits = commits_, .incarnation = setup_.gateway.incarnation},
                   .rbd = setup_.rbd,
                   .nearly_full = setup_.nearly_full,
-                  .device_records = setup_.device_records}),
+                  .device_records = setup_.device_records,
+                  .cut_off_from =
+                      [this](uint16_t owner) {
+                        return contact_.cut_off_from(owner, boot_clock_now());
+                      }}),
         jobs_({.volumes = volumes_,
                .executor = executor_,
                .reactors = setup_.around.reactors,
@@ -122,6 +127,10 @@ class ClientImpl final : public Client {
     every(limits::kStuckPoll, reports("media"), [this] { volumes_.review_media(); });
     every(limits::kObserveSessions, reports("sessions"), [this] { report_sessions(); });
     every(limits::kObserveSessions, applies(), [this] { tell_lost_peers(); });
+    every(limits::kObserveSessions, reports("contact"), [this] {
+      contact_.reached(setup_.peers());
+      volumes_.review_contact();
+    });
     every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_login_failures(); });
     every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
     every(limits::kApplyAgain, applies(), [this] { apply_again(); });
@@ -166,6 +175,7 @@ class ClientImpl final : public Client {
   }
 
   void connected() {
+    contact_.stream_opened();
     commits_.connected();
     executor_.post(applies(), [this] {
       for (const wire::VolumeObserved& observed : volumes_.observed()) {
@@ -206,6 +216,7 @@ class ClientImpl final : public Client {
   }
 
   void lost(const std::string& why) {
+    contact_.stream_lost(boot_clock_now());
     store_->stream_lost(why);
     commits_.lost();
   }
@@ -353,6 +364,7 @@ class ClientImpl final : public Client {
 
   const ClientSetup setup_;
   Membership membership_;
+  Contact contact_{boot_clock_now()};
   const DesiredFile file_;
   LunNumbers numbers_;
   const Holder self_;

@@ -104,6 +104,7 @@ Verdict route_by_role(Unit& unit, Command& command, Decision* decision) {
       if (itl_of(command).resets != 0) return Verdict::kWait;
       return decision->forward(role);
     case Standing::kUnavailable:
+    case Standing::kCutOff:
       return decision->answer(inaccessible(role.standing));
     default:
       return Verdict::kWait;

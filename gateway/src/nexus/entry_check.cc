@@ -21,7 +21,7 @@ Verdict check_for_owner(Unit& unit, Command& command, Standing standing, Decisio
     return refuse_cdb(unit, command, sense, decision);
   }
   if (const Verdict v = take_attention(unit, command, decision); v != Verdict::kProceed) return v;
-  if (standing == Standing::kUnavailable && !answers_itself(command, standing)) {
+  if (is_unavailable(standing) && !answers_itself(command, standing)) {
     return decision->answer(inaccessible(standing));
   }
   // An owner accepts no more per command, whatever the host announces (R14).

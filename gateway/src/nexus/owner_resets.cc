@@ -83,7 +83,7 @@ void OwnerResets::try_one(const ResetPtr& reset) {
     return end(reset);
   }
   const bool late = *nexus_.reactor_context().now - reset->since >= limits::kResetFollows;
-  if (late || role.standing == Standing::kUnavailable) {
+  if (late || is_unavailable(role.standing)) {
     log::warning("a logical unit reset is refused: no gateway carried it out",
                  {{"unit", reset->unit->uuid_text()},
                   {"initiator", nexus_.id().initiator_name},

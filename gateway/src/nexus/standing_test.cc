@@ -166,14 +166,18 @@ TEST_F(StandingTest, AHeldOrderedCommandRetainsItsOrder) {
 }
 
 TEST_F(StandingTest, AnUnavailableUnitAnswersImmediatelyWithoutRequestingData) {
-  follow_to(0, 3, Standing::kUnavailable);
-  auto nexus = open("a");
-  Task& write = make(write16(0, 8), Bytes(4096, 1));
-  EXPECT_FALSE(begin(*nexus, write));
-  EXPECT_EQ(write.sense(), kNotAvailable);
-  EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), kNotAvailable);
-  EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), kNotAvailable);
-  EXPECT_EQ(start(*nexus, inquiry()).command.status, scsi::Status::kGood);
+  for (const auto& [owner, standing] :
+       {std::pair{uint16_t{0}, Standing::kUnavailable}, {uint16_t{2}, Standing::kCutOff}}) {
+    follow_to(owner, 3, standing);
+    auto nexus = open("a");
+    forget_attentions(*nexus);
+    Task& write = make(write16(0, 8), Bytes(4096, 1));
+    EXPECT_FALSE(begin(*nexus, write));
+    EXPECT_EQ(write.sense(), kNotAvailable);
+    EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), kNotAvailable);
+    EXPECT_EQ(start(*nexus, test_unit_ready()).sense(), kNotAvailable);
+    EXPECT_EQ(start(*nexus, inquiry()).command.status, scsi::Status::kGood);
+  }
 }
 
 TEST_F(StandingTest, HeldCommandsOfAUnitThatBecomesUnavailableReportIt) {
@@ -285,6 +289,8 @@ TEST_F(StandingTest, PortGroupsFollowTheRole) {
   EXPECT_EQ(states(), std::pair(0x01, 0x80));
   follow_to(0, 2, Standing::kUnavailable);
   EXPECT_EQ(states(), std::pair(0x03, 0x03));
+  follow_to(2, 2, Standing::kCutOff);
+  EXPECT_EQ(states(), std::pair(0x03, 0x80)) << "the own group only";
 }
 
 TEST_F(StandingTest, VitalProductDataIsTheSameBeforeAndAfterATakeover) {

@@ -16,7 +16,14 @@ enum class Standing : uint8_t {
   kTransitioning,
   // 02/04/0C (... TARGET PORT IN UNAVAILABLE STATE).
   kUnavailable,
+  // As kUnavailable for this gateway's own group. The states of the other groups are those that a
+  // forwarder reports: this gateway reaches neither the owner nor the control plane, others may.
+  kCutOff,
 };
+
+constexpr bool is_unavailable(Standing standing) {
+  return standing == Standing::kUnavailable || standing == Standing::kCutOff;
+}
 
 struct Role {
   Standing standing = Standing::kOwner;

@@ -21,7 +21,7 @@ Sense write_protected_sense(const Unit& unit) {
 Sense inaccessible(Standing standing) {
   // 04/0A: LOGICAL UNIT NOT ACCESSIBLE, ASYMMETRIC ACCESS STATE TRANSITION; 04/0C: ..., TARGET PORT
   // IN UNAVAILABLE STATE.
-  return Sense::make(SenseKey::kNotReady, 0x04, standing == Standing::kUnavailable ? 0x0c : 0x0a);
+  return Sense::make(SenseKey::kNotReady, 0x04, is_unavailable(standing) ? 0x0c : 0x0a);
 }
 
 }  // namespace sluice::lun

@@ -32,6 +32,11 @@ bool Volume::medium_changed() const { return report_.differs_from(unit_->medium_
 
 void Volume::review_medium() { report_.send_medium(unit_->medium_health()); }
 
+void Volume::review_contact() {
+  const uint16_t owner = followed_owner_;
+  if (owner != 0 && services_.is_cut_off_from(owner) != cut_off_) inbox_->wake();
+}
+
 // --- step()
 
 Nanos Volume::step(Nanos now) {
@@ -349,8 +354,11 @@ void Volume::shape_served() {
 int64_t Volume::capacity() const { return growing_ ? report_.capacity() : order_->size_bytes(); }
 
 void Volume::follow(lun::Standing standing) {
-  const uint16_t owner =
-      standing == lun::Standing::kForwarder ? static_cast<uint16_t>(order_->owner()) : uint16_t{0};
+  const bool follows_owner =
+      standing == lun::Standing::kForwarder || standing == lun::Standing::kCutOff;
+  const uint16_t owner = follows_owner ? static_cast<uint16_t>(order_->owner()) : uint16_t{0};
+  cut_off_ = standing == lun::Standing::kCutOff;
+  followed_owner_ = owner;
   const lun::Role role{standing, order_->epoch(), owner};
   if (role_ == role) return;
   role_ = role;
@@ -358,7 +366,10 @@ void Volume::follow(lun::Standing standing) {
 }
 
 void Volume::follow_owner() {
-  if (order_->owner() != 0 && order_->owner() != self_) return follow(lun::Standing::kForwarder);
+  if (order_->owner() != 0 && order_->owner() != self_) {
+    const bool cut_off = services_.is_cut_off_from(static_cast<uint16_t>(order_->owner()));
+    return follow(cut_off ? lun::Standing::kCutOff : lun::Standing::kForwarder);
+  }
   follow(order_->transitioning() || order_->owner() == self_ ? lun::Standing::kTransitioning
                                                              : lun::Standing::kUnavailable);
 }

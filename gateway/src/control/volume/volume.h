@@ -18,6 +18,7 @@
 // Threads: one at a time calls step(); the other members are safe on any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,9 +52,11 @@ class Volume {
   void remove(std::function<void()> on_removed) { inbox_->remove(std::move(on_removed)); }
   // Reports that a newer epoch exists (R1, R4).
   void saw_epoch(uint64_t epoch) { inbox_->saw_epoch(epoch); }
-  // Reports a served volume again if the health of its medium changed. Call it about once a second.
-  // Reports the health of the medium if it has changed. Waits for no medium; any thread.
+  // Reports the health of the medium of a served volume if it has changed. Call it about once a
+  // second. Waits for no medium; any thread.
   void review_medium();
+  // Follows a change of is_cut_off_from(owner). Call it about once a second. Any thread.
+  void review_contact();
   // Another gateway of this node requests the lock.
   HolderAnswer asked(uint64_t order);
   State state() const { return lifecycle_.state(); }
@@ -116,6 +119,10 @@ class Volume {
   const std::shared_ptr<VolumeInbox> inbox_;
   VolumeReport report_;
   VolumeLifecycle lifecycle_;
+
+  // The owner to which commands are forwarded, 0: none; and whether this gateway is cut off from it.
+  std::atomic<uint16_t> followed_owner_ = 0;
+  std::atomic<bool> cut_off_ = false;
 
   // --- used by step() only
   LockAttempt lock_;

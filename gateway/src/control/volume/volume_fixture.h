@@ -201,6 +201,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
   }
   void open_commits(Record record, std::shared_ptr<VolumeStorage>) override { commits_ = record; }
   void close_commits(const std::string&) override { commits_.reset(); }
+  bool is_cut_off_from(uint16_t owner) const override { return owner == cut_off_from_; }
   void report(const wire::VolumeObserved& observed) override { reports_.push_back(observed); }
 
   Disk disk_;
@@ -210,6 +211,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
   Record beside_;
   bool settle_ = false;
   int loads_ = 0;
+  std::atomic<uint16_t> cut_off_from_ = 0;
   std::atomic<int> wakes_ = 0;
   std::optional<Record> commits_;
   std::vector<wire::VolumeObserved> reports_;

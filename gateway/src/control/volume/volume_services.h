@@ -1,6 +1,7 @@
 // The services of the gateway that a volume uses.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ class VolumeServices {
   // From now on commits are accepted; each is also written beside the data with `update`.
   virtual void open_commits(Record record, std::shared_ptr<VolumeStorage> storage) = 0;
   virtual void close_commits(const std::string& volume) = 0;
+  // Neither the control plane nor this gateway, the owner of a volume, is reached. Any thread.
+  virtual bool is_cut_off_from(uint16_t owner) const = 0;
   virtual void report(const wire::VolumeObserved& observed) = 0;
 };
 

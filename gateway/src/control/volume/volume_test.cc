@@ -128,6 +128,33 @@ TEST_F(VolumeTest, HostsWaitAfterAFailedOpeningUntilTheControlPlaneExcludesATake
   EXPECT_EQ(unit_.role->standing, lun::Standing::kUnavailable);
 }
 
+// R11: hosts use other paths while this gateway reaches neither the owner nor the control plane.
+TEST_F(VolumeTest, AForwarderThatIsCutOffFromTheOwnerIsUnavailableUntilItReachesIt) {
+  give(order(wire::VOLUME_ROLE_FORWARDER, 5, 10, kOther));
+  const int before = wakes_;
+  volume_->review_contact();
+  EXPECT_EQ(wakes_, before) << "nothing has changed";
+  for (const auto& [owner, standing] :
+       {std::pair{kOther, lun::Standing::kCutOff}, {uint16_t{0}, lun::Standing::kForwarder}}) {
+    cut_off_from_ = owner;
+    const int woken = wakes_;
+    volume_->review_contact();
+    ASSERT_EQ(wakes_, woken + 1);
+    volume_->step(now_);
+    EXPECT_EQ(unit_.role->standing, standing);
+    EXPECT_EQ(unit_.role->owner, kOther);
+    EXPECT_EQ(unit_.role->epoch, 5u);
+  }
+}
+
+TEST_F(VolumeTest, AnOwnerIsNotCutOffFromItself) {
+  own(5, 10);
+  cut_off_from_ = kSelf;
+  const int before = wakes_;
+  volume_->review_contact();
+  EXPECT_EQ(wakes_, before);
+}
+
 TEST_F(VolumeTest, ANewerEpochFencesTheServingOwner) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_FORWARDER, 6, 11, kOther));

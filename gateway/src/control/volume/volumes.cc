@@ -203,6 +203,14 @@ void Volumes::review_media() {
   for (const auto& volume : volumes()) volume->review_medium();
 }
 
+void Volumes::review_contact() {
+  for (const auto& volume : volumes()) volume->review_contact();
+}
+
+bool Volumes::is_cut_off_from(uint16_t owner) const {
+  return setup_.cut_off_from && setup_.cut_off_from(owner);
+}
+
 std::vector<wire::VolumeObserved> Volumes::observed() const {
   std::vector<wire::VolumeObserved> all;
   for (const auto& volume : volumes()) {

@@ -33,6 +33,8 @@ class Volumes final : private VolumeServices {
     // Called when the pool of a volume is nearly full; may be empty.
     std::function<void(lun::Unit&)> nearly_full;
     std::string device_records = {};  // ControlPlaneConfig::device_records
+    // Contact::cut_off_from() at this moment; null: never.
+    std::function<bool(uint16_t owner)> cut_off_from = {};
   };
   explicit Volumes(Setup setup);
   // The caller ensures that no task of the executor runs.
@@ -55,6 +57,8 @@ class Volumes final : private VolumeServices {
   std::vector<wire::VolumeObserved> observed() const;
   // Reports volumes whose medium changed its health; call it about once a second.
   void review_media();
+  // Volumes follow changes of cut_off_from(); call it about once a second.
+  void review_contact();
 
   // A command, a peer or the store mentioned a newer epoch.
   void saw_epoch(const std::string& uid, uint64_t epoch);
@@ -81,6 +85,7 @@ class Volumes final : private VolumeServices {
             std::function<void(Loaded)> done) override;
   void open_commits(Record record, std::shared_ptr<VolumeStorage> storage) override;
   void close_commits(const std::string& volume) override;
+  bool is_cut_off_from(uint16_t owner) const override;
   void report(const wire::VolumeObserved& observed) override;
 
   void tell_nearly_full(const std::string& pool);
