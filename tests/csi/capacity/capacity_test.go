@@ -79,23 +79,28 @@ func start(t *testing.T) *started {
 	return &started{c, csi.NewControllerClient(connection)}
 }
 
-// localPool makes a pool on a small file system of its own.
-func (s *started) localPool(t *testing.T, name, node string) *netns.FileSystem {
+// small mounts a small file system. Gateways see it if they start later.
+func small(t *testing.T) *netns.FileSystem {
 	t.Helper()
 	disk, err := netns.Small("ext4", t.TempDir())
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.Stop(), disk.Unmount()); err != nil {
+		if err := disk.Unmount(); err != nil {
 			t.Error(err)
 		}
 	})
+	return disk
+}
+
+// localPool makes a pool of the class on a file system.
+func (s *started) localPool(t *testing.T, name, node string, disk *netns.FileSystem) {
+	t.Helper()
 	if _, err := s.Control(t.Context(), "pool", "create", name, "--node", node, "--directory", disk.Directory, "--label", selector,
 		"--wait"); err != nil {
 		t.Fatal(err)
 	}
-	return disk
 }
 
 var alone = &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
@@ -137,9 +142,11 @@ func refused(t *testing.T, err error, code codes.Code, says string) {
 
 // D8: with one node full and one empty, the scheduler learns which of them has room, and the volume is created there.
 func TestTheSchedulerLearnsWhichNodeIsFullAndAVolumeIsCreatedOnTheOther(t *testing.T) {
+	empty, filled := small(t), small(t)
 	s := start(t)
-	s.localPool(t, "roomy", "node-1")
-	if err := s.localPool(t, "full", "node-2").Fill(); err != nil {
+	s.localPool(t, "roomy", "node-1", empty)
+	s.localPool(t, "full", "node-2", filled)
+	if err := filled.Fill(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
