@@ -122,7 +122,7 @@ class ClientImpl final : public Client {
     every(limits::kStuckPoll, reports("media"), [this] { volumes_.review_media(); });
     every(limits::kObserveSessions, reports("sessions"), [this] { report_sessions(); });
     every(limits::kObserveSessions, applies(), [this] { tell_lost_peers(); });
-    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_login_failures(); });
+    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_host_faults(); });
     every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
     every(limits::kApplyAgain, applies(), [this] { apply_again(); });
     return {};
@@ -325,10 +325,10 @@ class ClientImpl final : public Client {
     }
   }
 
-  void tell_login_failures() {
-    if (!setup_.login_failures || !stream_->connected()) return;
+  void tell_host_faults() {
+    if (!setup_.host_faults || !stream_->connected()) return;
     wire::ConnectRequest m;
-    const bool any = observe(setup_.login_failures(), m.mutable_login_failures_observed());
+    const bool any = observe(setup_.host_faults(), m.mutable_host_faults_observed());
     if (any) stream_->observe(std::move(m));
   }
 
