@@ -47,6 +47,17 @@ TEST_F(HostFaults, ALoginOfAHostWithoutAccessIsRecorded) {
   EXPECT_TRUE(fault.reason.starts_with("status 0203: ")) << fault.reason;
 }
 
+TEST_F(HostFaults, ARedirectionIsNone) {
+  lun::HostAccess access;
+  access.portals = {"192.0.2.1:3260,2"};
+  access.redirect = true;
+  gateway_.target().set_hosts({access});
+  const auto a = host_.login();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->header.u16(36), 0x0101);
+  EXPECT_TRUE(faults().empty());
+}
+
 TEST_F(HostFaults, ALoginBeyondTheSessionLimitIsRecorded) {
   gateway_.gateway().directory->limit_sessions(1);
   ASSERT_TRUE(host_.login());
