@@ -42,23 +42,6 @@ func (s *system) volume() *model.Volume              { return s.all["Volume/orde
 func (s *system) target() *model.Target              { return s.all["Target/shop"].(*model.Target) }
 func (s *system) host() *model.Host                  { return s.all["Host/web"].(*model.Host) }
 
-const (
-	webInitiator = "iqn.2026-11.org.example:web"
-	shopIQN      = "iqn.2026-11.dev.sluice:shop"
-)
-
-// met adds what an initiator met at gateway 1.
-func (s *system) met(kind model.HostFaultKind, initiator, reason string) {
-	s.facts.HostFaults = append(s.facts.HostFaults, &model.HostFaultReport{Gateway: model.GatewayRef{Number: 1}, Faults: []model.HostFault{{Kind: kind,
-		Initiator: initiator, Address: "192.0.2.7", TargetIQN: shopIQN, Reason: reason, Count: 1, First: now.Add(-time.Minute), Last: now}}})
-}
-
-// session adds a session of host web at a portal.
-func (s *system) session(gateway, tag uint32) {
-	s.facts.Sessions = append(s.facts.Sessions, &model.Session{GatewayNumber: gateway, TSIH: uint32(len(s.facts.Sessions) + 1), TargetIQN: shopIQN,
-		Initiator: webInitiator, PortalGroupTag: tag})
-}
-
 func condition(kind string, status model.ConditionStatus, reason, message string) model.Condition {
 	return model.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: now.Add(-time.Hour)}
 }

@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,23 @@ import (
 	"sluice.dev/sluice/controlplane/internal/findings"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
+
+const (
+	webInitiator = "iqn.2026-11.org.example:web"
+	shopIQN      = "iqn.2026-11.dev.sluice:shop"
+)
+
+// met adds what an initiator met at gateway 1.
+func (s *system) met(kind model.HostFaultKind, initiator, reason string) {
+	s.facts.HostFaults = append(s.facts.HostFaults, &model.HostFaultReport{Gateway: model.GatewayRef{Number: 1}, Faults: []model.HostFault{{Kind: kind,
+		Initiator: initiator, Address: "192.0.2.7", TargetIQN: shopIQN, Reason: reason, Count: 1, First: now.Add(-time.Minute), Last: now}}})
+}
+
+// session adds a session of host web at a portal.
+func (s *system) session(gateway, tag uint32) {
+	s.facts.Sessions = append(s.facts.Sessions, &model.Session{GatewayNumber: gateway, TSIH: uint32(len(s.facts.Sessions) + 1), TargetIQN: shopIQN,
+		Initiator: webInitiator, PortalGroupTag: tag})
+}
 
 func TestAFaultOfAHostEnds30SecondsAfterItsLastReport(t *testing.T) {
 	for after, want := range map[time.Duration]int{0: 1, 30*time.Second - 1: 1, 30 * time.Second: 0} {
@@ -123,5 +141,24 @@ func TestManyMissingPathsOfAHostAreOneFinding(t *testing.T) {
 	if len(items) != 1 || !strings.HasSuffix(items[0].Cause, "none to target a at gateway gw-1, fabric red; target b at gateway gw-1, fabric red; "+
 		"target c at gateway gw-1, fabric red; and others") {
 		t.Errorf("%+v", items)
+	}
+}
+
+func TestASystemOf1000TargetsWhoseHostsHaveAllPathsHasNoFinding(t *testing.T) {
+	s := healthy()
+	for i := range 1000 {
+		name := fmt.Sprint("v-", i)
+		iqn := "iqn.2026-11.dev.sluice:" + name
+		s.put(&model.Volume{Meta: model.Meta{Name: name}, Spec: model.VolumeSpec{Pool: "nvme"}, Status: model.VolumeStatus{CapacityBytes: 1 << 30,
+			Ownership: model.Ownership{State: model.Owned, Owner: model.GatewayRef{Number: 1}}}},
+			&model.Target{Meta: model.Meta{Name: name}, Spec: model.TargetSpec{IQN: iqn, Paths: 2, GatewayPool: "default", Hosts: []string{"web"},
+				Luns: []model.TargetLun{{Volume: name}}}, Status: model.TargetStatus{PathSet: []uint32{1, 2}}})
+		for gateway := range uint32(2) {
+			s.facts.Sessions = append(s.facts.Sessions, &model.Session{GatewayNumber: gateway + 1, TargetIQN: iqn, Initiator: webInitiator,
+				PortalGroupTag: 10*gateway + 11})
+		}
+	}
+	if items := s.items(); len(items) > 0 {
+		t.Errorf("%d findings, such as %+v", len(items), items[0])
 	}
 }
