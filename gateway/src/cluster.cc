@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "config/flags.h"
+#include "control/grpc_log.h"
 #include "control/random_id.h"
 #include "control_rbd/rbd_pool.h"
 #include "exit_codes.h"
@@ -157,6 +158,7 @@ void end_replaced(const std::string& why) {
 
 Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& config,
                                                       lun::Exports& exports, net::Engine& engine) {
+  control::log_grpc_lines();
   const std::string incarnation = control::random_id();
   control::ClientSetup setup{
       .stream = stream_options(config.control_plane),
@@ -178,7 +180,7 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
             return ports_in_use(addresses, engine.addresses());
           },
       .replaced = end_replaced,
-      .login_failures = [&engine] { return engine.login_failures(); }};
+      .host_faults = [&engine] { return engine.host_faults(); }};
   log::info("gateway of a cluster", {{"gateway", setup.gateway.name},
                                      {"node", setup.gateway.node},
                                      {"incarnation", setup.gateway.incarnation}});

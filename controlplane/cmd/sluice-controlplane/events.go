@@ -32,11 +32,16 @@ func newEvents(log *store.EventLog, out *slog.Logger) *events {
 
 // Record implements leader.Events.
 func (e *events) Record(_ context.Context, about model.Object, warning bool, reason, message string) {
+	e.record(about.Kind(), about.Metadata().Name, warning, reason, message)
+}
+
+// record is api.RecordEvent.
+func (e *events) record(kind model.Kind, name string, warning bool, reason, message string) {
 	severity := model.EventNormal
 	if warning {
 		severity = model.EventWarning
 	}
-	event := model.Event{Severity: severity, Object: about.Kind(), Name: about.Metadata().Name, Reason: reason, Message: message}
+	event := model.Event{Severity: severity, Object: kind, Name: name, Reason: reason, Message: message}
 	e.out.Info("event", "kind", event.Object, "name", event.Name, "reason", event.Reason, "message", event.Message)
 	select {
 	case e.waiting <- event:

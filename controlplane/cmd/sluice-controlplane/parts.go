@@ -44,6 +44,7 @@ func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.L
 	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
 		p.certificateEnds, registry)
 	p.findings = api.NewFindings(kept, p.view, s.facts(kept, client, p.certificates), registry)
+	p.findings.RecordEvents(p.events.record, log)
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
 		Registry: registry, Events: p.events,
@@ -82,7 +83,7 @@ func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificate
 			return facts
 		}
 		facts.StoreUsed, facts.StoreQuota, facts.StoreFull = space.Used, space.Quota, space.Full
-		facts.NoLeader = leader == ""
+		facts.NoLeader, facts.Leads = leader == "", leader == s.replica()
 		return facts
 	}
 }

@@ -106,6 +106,7 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	client.LogGRPC(log)
 	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -3,17 +3,20 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"sluice.dev/sluice/controlplane/internal/findings"
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -43,6 +46,13 @@ type Findings struct {
 	view  *view.Cache
 	read  Facts
 	gauge *prometheus.GaugeVec
+	log   *slog.Logger
+	// journal records events of findings; nil: none are recorded.
+	journal *journal
+
+	hostFaults *followed[uint32, *model.HostFaultReport]
+	sessions   *followed[sessionKey, *model.Session]
+	starts     *followed[fault, model.FindingStart]
 
 	mutex sync.Mutex
 	facts findings.System
@@ -62,10 +72,13 @@ type fault struct {
 
 // NewFindings makes the service. Its Run must run: it reads the facts.
 func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheus.Registerer) *Findings {
-	f := &Findings{store: s, view: v, read: read, since: map[fault]time.Time{}, counted: map[[2]string]float64{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sluice_controlplane_findings",
-		Help: "Objects with a fault, by finding and severity (critical, warning, advice), as this replica finds them; docs/RUNBOOK.md explains each.",
-	}, []string{"finding", "severity"})}
+	f := &Findings{store: s, view: v, read: read, log: slog.New(slog.DiscardHandler), since: map[fault]time.Time{},
+		hostFaults: newFollowed(func(r *model.HostFaultReport) uint32 { return r.Gateway.Number }),
+		sessions:   newFollowed(func(s *model.Session) sessionKey { return sessionKey{s.GatewayNumber, s.TSIH} }),
+		starts:     newFollowed(faultOf), counted: map[[2]string]float64{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_controlplane_findings",
+			Help: "Objects with a fault, by finding and severity (critical, warning, advice), as this replica finds them; docs/RUNBOOK.md explains each.",
+		}, []string{"finding", "severity"})}
 	for _, rule := range findings.Rules {
 		f.counted[[2]string{rule.ID, rule.Severity.String()}] = 0
 	}
@@ -73,8 +86,32 @@ func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheu
 	return f
 }
 
-// Run reads the facts and counts the findings until the context ends.
+// RecordEvents makes the replica record an event when a finding begins and when it ends, while it leads. It must be called before Run.
+func (f *Findings) RecordEvents(record RecordEvent, log *slog.Logger) {
+	f.log, f.journal = log, newJournal(f.store, record, log)
+}
+
+// Run reads the facts, follows the records that findings need, and counts the findings until the context ends.
 func (f *Findings) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.hostFaults.run(ctx, "host faults", f.log, f.store.WatchHostFaults) })
+	group.Go(func() error { return f.starts.run(ctx, "findings", f.log, f.store.WatchFindingStarts) })
+	group.Go(func() error {
+		return f.sessions.run(ctx, "sessions", f.log, func(ctx context.Context, after int64, tell func(store.RecordChange[*model.Session]) error) error {
+			return f.store.WatchSessions(ctx, after, func(c store.RecordChange[*model.Session]) error {
+				if c.Record != nil {
+					c.Record = path(c.Record)
+				}
+				return tell(c)
+			})
+		})
+	})
+	group.Go(func() error { return f.repeat(ctx) })
+	return group.Wait()
+}
+
+// repeat computes the findings at intervals until the context ends.
+func (f *Findings) repeat(ctx context.Context) error {
 	ticker := time.NewTicker(findingsInterval)
 	defer ticker.Stop()
 	select {
@@ -84,13 +121,27 @@ func (f *Findings) Run(ctx context.Context) error {
 	}
 	for {
 		f.refresh(ctx, time.Now())
-		f.count(f.items(time.Now()))
+		now := time.Now()
+		items := f.items(now)
+		f.count(items)
+		f.recordEvents(ctx, items, now)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
 		}
 	}
+}
+
+// recordEvents records findings that have begun or ended, if this replica leads and knows everything.
+func (f *Findings) recordEvents(ctx context.Context, items []findings.Item, now time.Time) {
+	f.mutex.Lock()
+	leads := f.facts.Leads && f.facts.StoreProblem == ""
+	f.mutex.Unlock()
+	if f.journal == nil || !leads || !f.hostFaults.complete() || !f.sessions.complete() || !f.starts.complete() {
+		return
+	}
+	f.journal.observe(ctx, items, f.starts.all(), now)
 }
 
 // refresh reads the facts. The time without a leader is measured by this replica's own clock.
@@ -126,22 +177,35 @@ func (f *Findings) items(now time.Time) []findings.Item {
 	defer f.mutex.Unlock()
 	facts := f.facts
 	facts.Time = now
+	facts.HostFaults, facts.Sessions = f.hostFaults.all(), f.sessions.all()
 	var items []findings.Item
 	f.view.Read(func(o *objects.Objects) { items = findings.Items(o, facts) })
 	seen := map[fault]time.Time{}
 	for i, item := range items {
 		key := fault{item.Rule.ID, item.Ref}
-		if first, known := f.since[key]; known {
-			seen[key] = first
-		} else {
-			seen[key] = now
+		if _, twice := seen[key]; !twice {
+			seen[key] = f.firstSeen(key, now)
 		}
 		if item.Since.IsZero() {
 			items[i].Since = seen[key]
 		}
 	}
 	f.since = seen
-	return items
+	return slices.DeleteFunc(items, func(item findings.Item) bool {
+		return now.Sub(seen[fault{item.Rule.ID, item.Ref}]) < item.Settles
+	})
+}
+
+// firstSeen returns the stored start of a finding or, without one, the time at which this replica found it first. The caller holds the
+// mutex.
+func (f *Findings) firstSeen(key fault, now time.Time) time.Time {
+	if start, stored := f.starts.get(key); stored {
+		return start.Since
+	}
+	if first, known := f.since[key]; known {
+		return first
+	}
+	return now
 }
 
 // count sets the metric. Every rule has a value, so that alerts see the difference between no fault and no metric.

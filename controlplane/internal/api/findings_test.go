@@ -2,12 +2,16 @@ package api
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice.dev/sluice/controlplane/internal/findings"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
 )
 
 // An election takes some seconds, and is no fault.
@@ -49,5 +53,50 @@ func TestTheMetricHasEveryFindingAndReturnsToZero(t *testing.T) {
 		if count := len(families[0].GetMetric()); sum != c.sum || count != len(findings.Rules)+1 {
 			t.Errorf("%d series with %v objects, wanted %v", count, sum, c.sum)
 		}
+	}
+}
+
+// oneReplica returns the start of the finding OneReplica, which has no condition.
+func oneReplica(t *testing.T, f *Findings, now time.Time) time.Time {
+	t.Helper()
+	items := f.items(now)
+	if len(items) != 1 || items[0].Rule.ID != "OneReplica" {
+		t.Fatalf("%+v", items)
+	}
+	return items[0].Since
+}
+
+func TestTheStartOfAFindingIsTheStoredOneAtEveryReplica(t *testing.T) {
+	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
+	f := NewFindings(nil, view.New(nil, slog.New(slog.DiscardHandler)), facts, prometheus.NewRegistry())
+	now := time.Now()
+	f.refresh(t.Context(), now)
+	if since := oneReplica(t, f, now); !since.Equal(now) {
+		t.Errorf("first %s", since)
+	}
+	if since := oneReplica(t, f, now.Add(time.Minute)); !since.Equal(now) {
+		t.Errorf("then %s", since)
+	}
+	stored := model.FindingStart{ID: "OneReplica", Object: findings.KindControlPlane, Since: now.Add(-time.Hour)}
+	_ = f.starts.apply(store.RecordChange[model.FindingStart]{Type: store.Put, Record: stored})
+	if since := oneReplica(t, f, now.Add(2*time.Minute)); !since.Equal(stored.Since) {
+		t.Errorf("with a stored start %s", since)
+	}
+}
+
+func TestFollowedRecordsAreThoseOfTheStoreAfterAReset(t *testing.T) {
+	f := newFollowed(func(text string) string { return text })
+	for _, c := range []store.RecordChange[string]{{Type: store.Reset}, {Type: store.Put, Record: "a"}, {Type: store.Put, Record: "b"}} {
+		_ = f.apply(c)
+	}
+	if f.complete() {
+		t.Error("complete before its bookmark")
+	}
+	for _, c := range []store.RecordChange[string]{{Type: store.Bookmark}, {Type: store.Deleted, Record: "a"}, {Type: store.Put, Record: "c"},
+		{Type: store.Reset}, {Type: store.Put, Record: "c"}, {Type: store.Bookmark}} {
+		_ = f.apply(c)
+	}
+	if all := f.all(); !f.complete() || len(all) != 1 || all[0] != "c" {
+		t.Errorf("%v", all)
 	}
 }

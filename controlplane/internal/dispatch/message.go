@@ -73,7 +73,9 @@ func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRe
 			DonePermille: r.GetDonePermille(), Problem: shortened(r.GetProblem()), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
 			Images: r.GetImages()[:min(len(r.GetImages()), model.MaxImagesListed)]})
 	case *pb.ConnectRequest_LoginFailuresObserved:
-		g.loginsFailed(ctx, m.LoginFailuresObserved)
+		err = g.hostFaults(ctx, faultsOfLogins(m.LoginFailuresObserved))
+	case *pb.ConnectRequest_HostFaultsObserved:
+		err = g.hostFaults(ctx, m.HostFaultsObserved)
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
 	default: // a newer protocol

@@ -55,17 +55,17 @@ type Options struct {
 // Service serves GatewayStreamService.
 type Service struct {
 	pb.UnimplementedGatewayStreamServiceServer
-	options  Options
-	hub      *hub
-	stop     chan struct{}
-	metrics  *metrics
-	floods   floods
-	failures failureLog
+	options      Options
+	hub          *hub
+	stop         chan struct{}
+	metrics      *metrics
+	floods       floods
+	hostFaultLog hostFaultLog
 }
 
 // New returns the service. Streams receive changes only while Run runs.
 func New(options Options) *Service {
-	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry), failures: failureLog{gateways: map[string]*failureBudget{}},
+	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry), hostFaultLog: newHostFaultLog(),
 		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
 }
 
@@ -205,6 +205,7 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		buildRequested: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
 		commits: make(chan struct{}, maxCommits), ended: make(chan struct{}), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
+	s.hostFaultLog.connected(g.name)
 	s.hub.add(g)
 	return g, nil
 }

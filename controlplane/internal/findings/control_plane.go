@@ -14,6 +14,9 @@ const (
 	expiresSoon = 30 * 24 * time.Hour
 	// nearlyFullPercent is the used share of etcd's space from which on it is a finding.
 	nearlyFullPercent = 80
+	// pathSettles is the time for which a path of a host must be missing or wrong until it is a finding. Hosts log in one path after
+	// the other.
+	pathSettles = 30 * time.Second
 )
 
 // System has the facts about the control plane that its objects do not contain.
@@ -33,6 +36,12 @@ type System struct {
 	// StoreUsed and StoreQuota are etcd's size and its limit in bytes; a quota of 0: unknown.
 	StoreUsed, StoreQuota int64
 	Certificates          []Certificate
+	// Leads: the replica leads.
+	Leads bool
+	// HostFaults are the gateways' reports of what hosts met. Reports of unknown gateways are ignored.
+	HostFaults []*model.HostFaultReport
+	// Sessions are those of all gateways.
+	Sessions []*model.Session
 }
 
 // Certificate has the expiry of a certificate of the replica or of one of its callers.

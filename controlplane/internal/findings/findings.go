@@ -50,6 +50,8 @@ type Item struct {
 	Remedy string
 	// Since is zero if no object of the store records when the fault began.
 	Since time.Time
+	// Settles is the time for which the fault must last before it is a finding. The caller of Items observes that.
+	Settles time.Duration
 	// root is the object whose fault causes this one; zero: none.
 	root Ref
 }
@@ -99,6 +101,8 @@ func Items(o *objects.Objects, system System) []Item {
 		s.host(host)
 	}
 	s.lunsOfTargets()
+	s.hostFaults()
+	s.hostPaths()
 	slices.SortFunc(s.items, Compare)
 	return s.items
 }
@@ -117,6 +121,9 @@ func from(root Ref) detail { return func(item *Item) { item.root = root } }
 
 // asOnly lowers the severity, because hosts notice less than the rule says.
 func asOnly(severity Severity) detail { return func(item *Item) { item.Severity = severity } }
+
+// settles makes a fault a finding only after it has lasted for a time.
+func settles(after time.Duration) detail { return func(item *Item) { item.Settles = after } }
 
 func (s *survey) add(rule *Rule, ref Ref, cause, remedy string, since time.Time, details ...detail) {
 	item := Item{Rule: rule, Ref: ref, Severity: rule.Severity, Cause: cause, Remedy: remedy, Since: since}

@@ -56,8 +56,8 @@ func unready(reason, message string) []model.Condition {
 
 func gateway(name string, number uint32, node string) *model.Gateway {
 	return &model.Gateway{Meta: model.Meta{Name: name}, Spec: model.GatewaySpec{Node: node, GatewayPool: "default",
-		Portals: []model.Portal{{Fabric: "red", Switch: "s1"}}},
-		Status: model.GatewayStatus{Number: number, Health: model.GatewayReady, Version: "1.0", LastSeen: now}}
+		Portals: []model.Portal{{Fabric: "red", Switch: "s1"}, {Fabric: "blue", Switch: "s2"}}},
+		Status: model.GatewayStatus{Number: number, PortalGroupTags: map[string]uint32{"red": 10*number + 1, "blue": 10*number + 2}, Health: model.GatewayReady, Version: "1.0", LastSeen: now}}
 }
 
 // healthy is a system without faults.
@@ -67,6 +67,7 @@ func healthy() *system {
 		all: map[string]model.Object{}}
 	s.put(
 		&model.Fabric{Meta: model.Meta{Name: "red"}, Spec: model.FabricSpec{Switches: []string{"s1"}}},
+		&model.Fabric{Meta: model.Meta{Name: "blue"}, Spec: model.FabricSpec{Switches: []string{"s2"}}},
 		&model.GatewayPool{Meta: model.Meta{Name: "default"}},
 		gateway("gw-1", 1, "node-1"), gateway("gw-2", 2, "node-2"),
 		&model.StoragePool{Meta: model.Meta{Name: "nvme"}, Spec: model.StoragePoolSpec{WarnPercent: 85,
@@ -75,8 +76,9 @@ func healthy() *system {
 			Ownership:  model.Ownership{State: model.Owned, Owner: model.GatewayRef{Number: 1}},
 			Conditions: []model.Condition{condition(model.ConditionReady, model.ConditionTrue, "Ready", "")}}},
 		&model.Snapshot{Meta: model.Meta{Name: "monday"}, Spec: model.SnapshotSpec{Volume: "orders"}, Status: model.SnapshotStatus{Ready: true}},
-		&model.Host{Meta: model.Meta{Name: "web"}, Spec: model.HostSpec{Chap: &model.ChapCredentials{}, Switches: []string{"red/s1"}}},
-		&model.Target{Meta: model.Meta{Name: "shop"}, Spec: model.TargetSpec{Paths: 2, GatewayPool: "default", Hosts: []string{"web"},
+		&model.Host{Meta: model.Meta{Name: "web"}, Spec: model.HostSpec{Initiators: []string{webInitiator},
+			Chap: &model.ChapCredentials{}, Switches: []string{"red/s1"}}},
+		&model.Target{Meta: model.Meta{Name: "shop"}, Spec: model.TargetSpec{IQN: shopIQN, Paths: 2, GatewayPool: "default", Hosts: []string{"web"},
 			Luns: []model.TargetLun{{Volume: "orders"}}}, Status: model.TargetStatus{PathSet: []uint32{1, 2}}},
 	)
 	return s
@@ -199,6 +201,23 @@ var faults = []fault{
 	{"TargetHasOnePath", "Target/shop", "is to have one path", func(s *system) { s.target().Spec.Paths = 1 }},
 	{"TargetWithoutHosts", "Target/shop", "permits no host", func(s *system) { s.target().Spec.Hosts = nil }},
 	{"TargetWithoutLuns", "Target/shop", "has no LUN", func(s *system) { s.target().Spec.Luns = nil }},
+	{"HostLoginRefused", "Host/web", "(at gateway gw-1, target shop, from 192.0.2.7): status 0203: none",
+		func(s *system) { s.met(model.HostLoginRefused, webInitiator, "status 0203: none") }},
+	{"HostLoginRefused", "Gateway/gw-1", "(initiator iqn.2026-11.org.example:stranger, which no host has, target shop, from 192.0.2.7): status 0203: none",
+		func(s *system) {
+			s.met(model.HostLoginRefused, "iqn.2026-11.org.example:stranger", "status 0203: none")
+		}},
+	{"HostAuthenticationFailing", "Host/web", "(at gateway gw-1, target shop, from 192.0.2.7): the CHAP response is wrong",
+		func(s *system) { s.met(model.HostAuthenticationFailed, webInitiator, "the CHAP response is wrong") }},
+	{"HostPingsLost", "Host/web", "(at gateway gw-1, target shop, from 192.0.2.7)", func(s *system) { s.met(model.HostPingLost, webInitiator, "") }},
+	{"HostDigestErrors", "Host/web", "(at gateway gw-1, target shop, from 192.0.2.7): the data digest",
+		func(s *system) { s.met(model.HostDigestError, webInitiator, "the data digest of a PDU is wrong") }},
+	{"HostPathMissing", "Host/web", "none to target shop at gateway gw-2, fabric red", func(s *system) { s.session(1, 11) }},
+	{"HostPathOnWrongFabric", "Host/web", "target shop at gateway gw-2, fabric blue", func(s *system) {
+		s.session(1, 11)
+		s.session(2, 21)
+		s.session(2, 22) // its portal on blue, to which the host is not attached
+	}},
 	{"HostUnauthenticated", "Host/web", "without authentication", func(s *system) { s.host().Spec.Chap = nil }},
 }
 

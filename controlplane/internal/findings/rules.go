@@ -262,6 +262,38 @@ var (
 		"A target has no LUN.",
 		"Hosts find no disk.",
 		"Map a volume: `sluicectl apply` with `spec.luns`.")
+	ruleHostLoginRefused = rule("HostLoginRefused", Warning,
+		"A gateway refused a login within the last 30 s, by a status of class 2 or 3 (RFC 7143 §11.13.5) other than 0201. If no host has "+
+			"the initiator, the finding is advice about the gateway: any program on the network can log in.",
+		"The path does not come into use.",
+		"The message has the status with its cause. 0203: name the host in `spec.hosts` of the target, or correct the target's name on the "+
+			"host. 0302: end sessions, or raise the limit that the message names. The finding ends 30 s after the last refused login.")
+	ruleHostAuthentication = rule("HostAuthenticationFailing", Warning,
+		"A gateway refused a login within the last 30 s because the initiator did not authenticate (status 0201).",
+		"The path does not come into use. The gateway delays further attempts of that address and name.",
+		"Compare the CHAP name and secret of the host with `spec.chap` and `spec.mutualChap` of the Host. If the address is not the host's, "+
+			"find out which program guesses secrets there. The finding ends 30 s after the last failure.")
+	ruleHostPingsLost = rule("HostPingsLost", Warning,
+		"A host did not answer pings (NOP-In) of a gateway within the last 30 s, so the gateway closed its connection.",
+		"The path was interrupted. The host logs in again, and uses its other paths meanwhile.",
+		"Look at the load of the host, and at the network between the address and the portal: lost packets, and an MTU that one switch does not "+
+			"carry. The finding ends 30 s after the last lost ping.")
+	ruleHostDigestErrors = rule("HostDigestErrors", Warning,
+		"A gateway received PDUs of a host with a wrong CRC32C digest within the last 30 s (RFC 7143 §7.8).",
+		"Commands are repeated, and a wrong header digest closes the connection. No damaged data is written.",
+		"Replace what damages data between the address and the portal: a network card, a cable, a switch, or their checksum offloads. The "+
+			"finding ends 30 s after the last error.")
+	ruleHostPathMissing = rule("HostPathMissing", Warning,
+		"A host has had sessions on some, but not all of its paths to a target for more than 30 s. A host that names no switch in "+
+			"`spec.switches` needs one session at each gateway of the target; otherwise one at each portal on its fabrics.",
+		"The host has fewer paths. If the used ones fail, it loses the target.",
+		"Log in at the missing portals. `sluicectl host-config linux` shows the portals of the host. If it logs in on purpose at some portals "+
+			"only, lower `spec.paths` of the target.")
+	ruleHostWrongFabric = rule("HostPathOnWrongFabric", Warning,
+		"For more than 30 s a host has had a session on a fabric to which it is not attached according to `spec.switches`, at a gateway that "+
+			"has a portal on a fabric of the host.",
+		"Commands take a longer way, and the paths of the host may fail together.",
+		"Log in at the portals that `sluicectl host-config linux` shows, or correct `spec.switches` of the host.")
 	ruleUnauthenticated = rule("HostUnauthenticated", Advice,
 		"A host may log in without authentication: any machine that uses its initiator name can read and write its volumes.",
 		noEffect,

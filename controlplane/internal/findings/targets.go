@@ -95,14 +95,3 @@ func (s *survey) lunsOfTargets() {
 			time.Time{}, from(Ref{model.KindVolume, t.Spec.Luns[0].Volume}))
 	}
 }
-
-func (s *survey) host(h *model.Host) {
-	if h.Spec.Chap == nil {
-		s.add(ruleUnauthenticated, of(h), "may log in without authentication",
-			"give it CHAP: `sluicectl apply` with spec.chap, then the same name and secret on the host", time.Time{})
-	}
-	for _, attached := range h.Spec.Switches {
-		s.knownSwitch(h, attached)
-	}
-	s.deletion(h)
-}

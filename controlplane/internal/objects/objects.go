@@ -17,14 +17,15 @@ type Objects struct {
 	// Version of the store up to which all changes are included: the lowest of the watches' versions.
 	Version int64
 
-	volumeNames   map[string]string // of a uid
-	poolNames     map[string]string // of a uid
-	snapshotNames map[string]string // of a uid
-	hostNames     map[string]string // of a uid
-	targetNames   map[string]string // of an IQN
-	targetUIDs    map[string]string // of a uid
-	gatewayNames  map[uint32]string // of a number
-	mappedBy      map[string]string // target of a volume
+	volumeNames    map[string]string // of a uid
+	poolNames      map[string]string // of a uid
+	snapshotNames  map[string]string // of a uid
+	hostNames      map[string]string // of a uid
+	initiatorHosts map[string]string // of an initiator name
+	targetNames    map[string]string // of an IQN
+	targetUIDs     map[string]string // of a uid
+	gatewayNames   map[uint32]string // of a number
+	mappedBy       map[string]string // target of a volume
 
 	tables  map[model.Kind]table
 	layout  uint64
@@ -39,7 +40,7 @@ func New() *Objects {
 		Snapshots: map[string]*model.Snapshot{}, StoragePools: map[string]*model.StoragePool{},
 		Gateways: map[string]*model.Gateway{}, GatewayPools: map[string]*model.GatewayPool{},
 		Fabrics:     map[string]*model.Fabric{},
-		volumeNames: map[string]string{}, poolNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
+		volumeNames: map[string]string{}, poolNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{}, initiatorHosts: map[string]string{},
 		targetNames: map[string]string{}, targetUIDs: map[string]string{},
 		gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
 		answers: answers{of: map[string]answer{}},
@@ -63,6 +64,11 @@ func (o *Objects) SnapshotByUID(uid string) *model.Snapshot {
 
 // HostByUID returns nil if there is none.
 func (o *Objects) HostByUID(uid string) *model.Host { return o.Hosts[o.hostNames[uid]] }
+
+// HostByInitiator returns nil if no host has that initiator name.
+func (o *Objects) HostByInitiator(initiator string) *model.Host {
+	return o.Hosts[o.initiatorHosts[initiator]]
+}
 
 // TargetByUID returns nil if there is none.
 func (o *Objects) TargetByUID(uid string) *model.Target { return o.Targets[o.targetUIDs[uid]] }

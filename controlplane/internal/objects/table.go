@@ -14,7 +14,7 @@ func (o *Objects) newTables() map[model.Kind]table {
 	return map[model.Kind]table{
 		model.KindVolume:      tableOf(o.Volumes, by(o.volumeNames, uidOf[*model.Volume])),
 		model.KindTarget:      targets,
-		model.KindHost:        tableOf(o.Hosts, by(o.hostNames, uidOf[*model.Host])),
+		model.KindHost:        tableOf(o.Hosts, by(o.hostNames, uidOf[*model.Host]), by(o.initiatorHosts, initiatorsOf)),
 		model.KindSnapshot:    tableOf(o.Snapshots, by(o.snapshotNames, uidOf[*model.Snapshot])),
 		model.KindStoragePool: tableOf(o.StoragePools, by(o.poolNames, uidOf[*model.StoragePool])),
 		model.KindGateway:     tableOf(o.Gateways, by(o.gatewayNames, numberOf)),
@@ -26,6 +26,8 @@ func (o *Objects) newTables() map[model.Kind]table {
 func uidOf[T model.Object](object T) []string { return []string{object.Metadata().UID} }
 
 func iqnOf(target *model.Target) []string { return []string{target.Spec.IQN} }
+
+func initiatorsOf(host *model.Host) []string { return host.Spec.Initiators }
 
 func volumesOf(target *model.Target) []string {
 	volumes := make([]string, len(target.Spec.Luns))

@@ -214,6 +214,7 @@ func (term *Term) ForgetGateway(ctx context.Context, number uint32) error {
 	gone := []clientv3.Op{
 		clientv3.OpDelete(s.sessionKeyPrefix(number), clientv3.WithPrefix()),
 		clientv3.OpDelete(s.evictionPrefix(number), clientv3.WithPrefix()),
+		s.forgetHostFaults(number),
 	}
 	from, end := s.observedPrefix(), clientv3.GetPrefixRangeEnd(s.observedPrefix())
 	connections := s.connectionKey("")

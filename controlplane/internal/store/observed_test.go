@@ -287,3 +287,80 @@ func TestWhatIsMadeForAnObjectIsMadeBeforeItsDeletionAndDeletedBeforeItGoes(t *t
 		t.Error(err)
 	}
 }
+
+func TestEachGatewayHasOneBoundedRecordOfHostFaultsThatEndsWithIt(t *testing.T) {
+	f := withGateways(t, 2)
+	ctx := t.Context()
+	first, second := connect(f, "gw-1", "one"), connect(f, "gw-2", "two")
+	for i := range 3 {
+		report := model.HostFaultReport{Faults: []model.HostFault{{Kind: model.HostLoginRefused, Initiator: fmt.Sprint(i)}}}
+		for _, c := range []*store.Connection{first, second} {
+			if err := c.ObserveHostFaults(ctx, report); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	stored := func() map[string]string {
+		known := map[string]string{}
+		err := f.WatchHostFaults(ctx, 0, func(c store.RecordChange[*model.HostFaultReport]) error {
+			if c.Type == store.Bookmark {
+				return errEnough
+			}
+			if c.Type == store.Put {
+				known[c.Record.Gateway.String()] = c.Record.Faults[0].Initiator
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+		return known
+	}
+	if known := stored(); len(known) != 2 || known["1/one"] != "2" || known["2/two"] != "2" {
+		t.Errorf("%v", known)
+	}
+	if one, err := f.HostFaults(ctx, 1); err != nil || len(one.Faults) != 1 {
+		t.Errorf("%+v, %v", one, err)
+	}
+	if none, err := f.HostFaults(ctx, 9); err != nil || len(none.Faults) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+	if err := f.term().ForgetGateway(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	if known := stored(); len(known) != 1 {
+		t.Errorf("a removed gateway left %v", known)
+	}
+	connect(f, "gw-1", "three")
+	if err := first.ObserveHostFaults(ctx, model.HostFaultReport{}); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("a replaced gateway reported: %v", err)
+	}
+}
+
+func TestAFindingBeginsAndEndsOnce(t *testing.T) {
+	f := open(t)
+	start := model.FindingStart{ID: "CertificateEndsSoon", Object: "Certificate", Name: "gateway a/b c", Since: time.Now().UTC(), Cause: "x"}
+	for i, want := range []bool{true, false} {
+		if begun, err := f.BeginFinding(t.Context(), start); err != nil || begun != want {
+			t.Errorf("start %d: %v, %v", i, begun, err)
+		}
+	}
+	var seen []model.FindingStart
+	err := f.WatchFindingStarts(t.Context(), 0, func(c store.RecordChange[model.FindingStart]) error {
+		if c.Type == store.Bookmark {
+			return errEnough
+		}
+		if c.Type == store.Put {
+			seen = append(seen, c.Record)
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) || len(seen) != 1 || seen[0] != start {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	for i, want := range []bool{true, false} {
+		if ended, err := f.EndFinding(t.Context(), start); err != nil || ended != want {
+			t.Errorf("end %d: %v, %v", i, ended, err)
+		}
+	}
+}

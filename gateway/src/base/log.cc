@@ -168,8 +168,21 @@ struct ValueWriter {
   }
 };
 
+void render_field(Buffer& out, Format format, const Field& field) {
+  if (format == Format::kJson) {
+    out.push_back(',');
+    quoted(out, field.key, format);
+    out.push_back(':');
+  } else {
+    out.push_back(' ');
+    out.append(field.key);
+    out.push_back('=');
+  }
+  std::visit(ValueWriter{out, format}, field.value);
+}
+
 void render_to(Buffer& out, Format format, int64_t nanos, Level level, std::string_view message,
-               Fields fields) {
+               Fields fields, Fields more = {}) {
   const auto name = kLevelNames.at(static_cast<size_t>(level));
   const auto time = fmt::gmtime(static_cast<std::time_t>(nanos / 1'000'000'000));
   const int64_t micros = nanos % 1'000'000'000 / 1000;
@@ -193,18 +206,8 @@ void render_to(Buffer& out, Format format, int64_t nanos, Level level, std::stri
       }
     }
   }
-  for (const Field& field : fields) {
-    if (json) {
-      out.push_back(',');
-      quoted(out, field.key, format);
-      out.push_back(':');
-    } else {
-      out.push_back(' ');
-      out.append(field.key);
-      out.push_back('=');
-    }
-    std::visit(ValueWriter{out, format}, field.value);
-  }
+  for (const Field& field : fields) render_field(out, format, field);
+  for (const Field& field : more) render_field(out, format, field);
   if (json) out.push_back('}');
 }
 
@@ -214,9 +217,9 @@ int64_t wall_clock() {
       .count();
 }
 
-void put(Level level, int64_t nanos, std::string_view message, Fields fields) {
+void put(Level level, int64_t nanos, std::string_view message, Fields fields, Fields more = {}) {
   Buffer line;
-  render_to(line, line_format.load(std::memory_order_relaxed), nanos, level, message, fields);
+  render_to(line, line_format.load(std::memory_order_relaxed), nanos, level, message, fields, more);
   current_logger()->log(level == Level::kError ? spdlog::level::err : spdlog::level::info,
                         spdlog::string_view_t(line.data(), line.size()));
 }
@@ -255,12 +258,16 @@ void set_level(Level level) { threshold.store(level, std::memory_order_relaxed);
 bool enabled(Level level) { return level >= threshold.load(std::memory_order_relaxed); }
 
 void write(Level level, std::string_view message, Fields fields) {
+  write(level, message, fields, {});
+}
+
+void write(Level level, std::string_view message, Fields fields, Fields more) {
   if (!enabled(level)) return;
   const int64_t nanos = wall_clock();
   uint64_t skipped = 0;
   const bool admitted = throttle.admit(nanos / 1'000'000'000, &skipped);
   if (skipped > 0) put(Level::kWarning, nanos, "lines left out", {{"count", skipped}});
-  if (admitted || level == Level::kError) put(level, nanos, message, fields);
+  if (admitted || level == Level::kError) put(level, nanos, message, fields, more);
 }
 
 void last_words(std::string_view message, Fields fields) {

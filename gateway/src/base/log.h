@@ -66,6 +66,8 @@ void last_words(std::string_view message, Fields fields = {});
 
 bool enabled(Level level);
 void write(Level level, std::string_view message, Fields fields = {});
+// With the fields of `more` at the end.
+void write(Level level, std::string_view message, Fields fields, Fields more);
 
 inline void debug(std::string_view message, Fields fields = {}) {
   if (enabled(Level::kDebug)) write(Level::kDebug, message, fields);

@@ -131,7 +131,7 @@ class ClientImpl final : public Client {
       contact_.reached(setup_.peers());
       volumes_.review_contact();
     });
-    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_login_failures(); });
+    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_host_faults(); });
     every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
     every(limits::kApplyAgain, applies(), [this] { apply_again(); });
     return {};
@@ -336,10 +336,10 @@ class ClientImpl final : public Client {
     }
   }
 
-  void tell_login_failures() {
-    if (!setup_.login_failures || !stream_->connected()) return;
+  void tell_host_faults() {
+    if (!setup_.host_faults || !stream_->connected()) return;
     wire::ConnectRequest m;
-    const bool any = observe(setup_.login_failures(), m.mutable_login_failures_observed());
+    const bool any = observe(setup_.host_faults(), m.mutable_host_faults_observed());
     if (any) stream_->observe(std::move(m));
   }
 

@@ -20,7 +20,7 @@
 #include "control/stream.h"
 #include "control/stream_hello.h"
 #include "control/volume/storage_pool.h"
-#include "iscsi/login/login_throttle.h"
+#include "iscsi/host_faults.h"
 #include "iscsi/session_view.h"
 
 namespace sluice::control {
@@ -50,8 +50,8 @@ struct ClientSetup {
   // Called when another process has replaced this one under the same gateway name. This process is
   // fenced and must end immediately. May be null.
   std::function<void(const std::string& why)> replaced = nullptr;
-  // Failed logins since the last call; may be empty.
-  std::function<iscsi::LoginFailureReport()> login_failures = {};
+  // What hosts met since the last call; may be empty.
+  std::function<iscsi::HostFaultReport()> host_faults = {};
 };
 
 class Client {

@@ -93,12 +93,41 @@ wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionVi
   return report;
 }
 
-bool observe(const iscsi::LoginFailureReport& report, wire::LoginFailuresObserved* out) {
-  for (const iscsi::LoginFailures& one : report.failures) {
-    wire::LoginFailure& failure = *out->add_failures();
-    failure.set_initiator(one.initiator);
-    failure.set_address(one.address);
-    failure.set_count(one.count);
+namespace {
+
+// A peer gives its name before it is authenticated, and a string of protobuf must be UTF-8.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
+wire::HostFaultKind kind_of(iscsi::HostFaultKind kind) {
+  switch (kind) {
+    case iscsi::HostFaultKind::kLoginRefused:
+      return wire::HOST_FAULT_KIND_LOGIN_REFUSED;
+    case iscsi::HostFaultKind::kAuthenticationFailed:
+      return wire::HOST_FAULT_KIND_AUTHENTICATION_FAILED;
+    case iscsi::HostFaultKind::kPingLost:
+      return wire::HOST_FAULT_KIND_PING_LOST;
+    case iscsi::HostFaultKind::kDigestError:
+      return wire::HOST_FAULT_KIND_DIGEST_ERROR;
+  }
+  return wire::HOST_FAULT_KIND_UNSPECIFIED;
+}
+
+}  // namespace
+
+bool observe(const iscsi::HostFaultReport& report, wire::HostFaultsObserved* out) {
+  for (const iscsi::HostFault& one : report.faults) {
+    wire::HostFault& fault = *out->add_faults();
+    fault.set_kind(kind_of(one.kind));
+    fault.set_initiator(printable(one.initiator));
+    fault.set_address(printable(one.address));
+    fault.set_target_iqn(printable(one.target));
+    fault.set_reason(printable(one.reason));
+    fault.set_count(one.count);
   }
   out->set_others(report.others);
   return !report.empty();

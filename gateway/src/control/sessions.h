@@ -1,5 +1,5 @@
 // Reports sessions to the control plane: all of them after a hello, then changes. Also reports
-// failed logins.
+// what hosts met.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "control/wire.h"
-#include "iscsi/login/login_throttle.h"
+#include "iscsi/host_faults.h"
 #include "iscsi/session_view.h"
 
 namespace sluice::control {
@@ -35,7 +35,7 @@ class SessionReport {
   std::map<uint32_t, wire::SessionObserved> reported_;  // last report, by TSIH
 };
 
-// False: no login has failed.
-bool observe(const iscsi::LoginFailureReport& report, wire::LoginFailuresObserved* out);
+// False: hosts met no fault.
+bool observe(const iscsi::HostFaultReport& report, wire::HostFaultsObserved* out);
 
 }  // namespace sluice::control

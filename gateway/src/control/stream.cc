@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/log_repeats.h"
 #include "base/socket_address.h"
 #include "sluice/v1/gateway_stream.grpc.pb.h"
 
@@ -152,7 +153,6 @@ class StreamImpl final : public Stream {
   void run() {
     size_t next = random_() % options_.endpoints.size();
     unsigned failures = 0;
-    std::string last;
     while (!stopping()) {
       const std::string& endpoint = options_.endpoints[next];
       next = (next + 1) % options_.endpoints.size();
@@ -160,10 +160,8 @@ class StreamImpl final : public Stream {
       const std::string why = one_stream(endpoint);
       if (stopping()) return;
       failures = Clock::now() - begun >= nanos(limits::kStreamSettled) ? 0 : failures + 1;
-      // Hours without a control plane log one line per reason, not one per attempt.
-      if (why != std::exchange(last, why) || failures <= 1) {
-        log::warning("no stream to the control plane", {{"endpoint", endpoint}, {"reason", why}});
-      }
+      log::repeated(log::Level::kWarning, endpoint + " " + why, "no stream to the control plane",
+                    {{"endpoint", endpoint}, {"reason", why}});
       pause(failures);
     }
   }

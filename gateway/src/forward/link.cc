@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/log_repeats.h"
 #include "commands/handler.h"
 #include "iscsi/forwarding_wire.h"
 #include "nexus/exports.h"
@@ -157,8 +158,9 @@ void LinkToOwner::on_ended(Ending why) {
   const bool another_key =
       why == Ending::kLoginRefused && next_key(around_, owner_, stream_->login_status(), &key_);
   if (why == Ending::kLoginRefused && !another_key) {
-    log::warning("a gateway refuses to be forwarded to",
-                 {{"owner", owner_.number}, {"reason", stream_->reason()}});
+    log::repeated(log::Level::kWarning, std::to_string(owner_.number) + " " + stream_->reason(),
+                  "a gateway refuses to be forwarded to",
+                  {{"owner", owner_.number}, {"reason", stream_->reason()}});
   }
   lose_stream();
   if (another_key) redial_at_ = 0;

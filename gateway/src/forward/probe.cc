@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "base/log.h"
+#include "base/log_repeats.h"
 
 namespace sluice::forward {
 namespace {
@@ -60,7 +60,6 @@ void Probe::on_open() {
   last_received_ = *now_;
   keepalive_sent_ = *now_;
   key_ = 0;
-  complaint_.clear();
   found(Reach::kConnected);
 }
 
@@ -84,10 +83,9 @@ void Probe::on_ended(Ending why) {
       // is there, and only doesn't like us.
       const bool replaced = gone->login_status() == 0x0204;
       found(replaced ? Reach::kRefused : Reach::kConnected);
-      if (std::exchange(complaint_, gone->reason()) != gone->reason()) {
-        log::warning("a gateway refuses to be asked whether it is there",
-                     {{"peer", peer_.number}, {"reason", gone->reason()}});
-      }
+      log::repeated(log::Level::kWarning, std::to_string(peer_.number) + " " + gone->reason(),
+                    "a gateway refuses to be asked whether it is there",
+                    {{"peer", peer_.number}, {"reason", gone->reason()}});
       break;
     }
     case Ending::kLost:  // a reset; what it is now, the next dial tells

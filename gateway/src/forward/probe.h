@@ -42,7 +42,6 @@ class Probe final : public StreamUser {
   Nanos dial_at_ = 0;
   size_t key_ = 0;  // index of the key of the next login
   Nanos keepalive_sent_ = 0;
-  std::string complaint_;  // the last logged problem
 };
 
 }  // namespace sluice::forward

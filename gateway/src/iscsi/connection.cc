@@ -1,10 +1,13 @@
 #include "iscsi/connection.h"
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/log_repeats.h"
 #include "base/safety_mutation.h"
 #include "iscsi/counters.h"
 
@@ -12,6 +15,12 @@ namespace sluice::iscsi {
 namespace {
 
 using Event = pdu::Framer::Event;
+
+// Without the port, which differs each time.
+std::string_view peer_host(const ConnectionEnds& ends) {
+  const std::string_view address = ends.peer_address;
+  return address.substr(0, address.rfind(':'));
+}
 
 }  // namespace
 
@@ -111,9 +120,12 @@ void Connection::on_event(Event event) {
       return on_login_pdu();
     case Event::kDataDigestError:
       shard_.counters->data_digest_failures.add();
+      record_fault(HostFaultKind::kDigestError, "the data digest of a PDU is wrong");
       return session_->on_data_digest_error(framer_.pdu());
     case Event::kHeaderDigestError:
       shard_.counters->header_digest_failures.add();
+      record_fault(HostFaultKind::kDigestError,
+                   "the header digest of a PDU is wrong, so the connection was closed");
       return drop("header digest error");
     case Event::kSegmentTooLong:
       return drop("data segment longer than MaxRecvDataSegmentLength");
@@ -146,11 +158,15 @@ void Connection::send_login_answer() {
 void Connection::login_failed() {
   const LoginStatus status = login_->status();
   admission_.count(login_slot(status));
-  log::info("login refused", {{"peer", ends_.peer_address},
-                              {"portal", ends_.local_address},
-                              {"status", log::Hex{static_cast<uint16_t>(status)}},
-                              {"reason", login_->reason()}});
-  const Nanos delay = admission_.delay_of_refusal(status, login_->login().initiator());
+  const std::string& initiator = login_->login().initiator();
+  log::repeated(log::Level::kInfo, cause_of(initiator + ' ' + login_->reason()), "login refused",
+                {{"peer", ends_.peer_address},
+                 {"initiator", initiator},
+                 {"portal", ends_.local_address},
+                 {"status", log::Hex{static_cast<uint16_t>(status)}},
+                 {"reason", login_->reason()}});
+  record_refusal(status);
+  const Nanos delay = admission_.delay_of_refusal(status, initiator);
   if (delay > 0) {
     shard_.counters->logins_delayed.add();
     enter(State::kRefusing);
@@ -159,6 +175,38 @@ void Connection::login_failed() {
   }
   send_login_answer();
   finish();
+}
+
+// Of a log line that the peer can repeat.
+std::string Connection::cause_of(std::string_view reason) const {
+  return fmt::format("{} {} {}", peer_host(ends_), ends_.local_address, reason);
+}
+
+// A redirection (status class 1) is no fault.
+void Connection::record_refusal(LoginStatus status) {
+  if (static_cast<uint16_t>(status) >> 8 < 2) return;
+  if (status == LoginStatus::kAuthenticationFailure) {
+    return record_fault(HostFaultKind::kAuthenticationFailed, login_->reason());
+  }
+  record_fault(HostFaultKind::kLoginRefused,
+               fmt::format("status {:04x}: {}", static_cast<uint16_t>(status), login_->reason()));
+}
+
+// Faults between gateways are reported as the reach of peers.
+void Connection::record_fault(HostFaultKind kind, std::string_view reason) {
+  if (ends_.forwarding) return;
+  HostFault fault{.kind = kind, .reason = std::string(reason)};
+  if (session_) {
+    fault.initiator = session_->parameters().initiator_name;
+    fault.target = session_->parameters().target_name;
+  } else if (login_) {
+    fault.initiator = login_->login().initiator();
+    fault.target = login_->login().target_name();
+  }
+  fault.address = peer_host(ends_);
+  const bool known = session_ || shard_.gateway->known_hosts.known(ends_.peer_network);
+  shard_.gateway->host_faults.record(
+      std::move(fault), known ? HostFaults::From::kKnown : HostFaults::From::kStranger);
 }
 
 void Connection::refuse_login(LoginStatus status, const char* reason) {
@@ -258,9 +306,15 @@ std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
 void Connection::drop(std::string why) {
   if (ending()) return;
   if (session_) shard_.counters->protocol_errors.add();
-  if (!session_) admission_.count(kLoginDropped);
-  log::warning("connection dropped",
-               {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
+  if (!session_) {
+    admission_.count(kLoginDropped);
+    // A peer that has not named itself may be a program that looks for open ports.
+    if (login_ && !login_->login().initiator().empty()) {
+      record_fault(HostFaultKind::kLoginRefused, "closed without an answer: " + why);
+    }
+  }
+  log::repeated(log::Level::kWarning, cause_of(why), "connection dropped",
+                {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
   end(true, Close::kDiscard);
 }
 

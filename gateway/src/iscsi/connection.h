@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "iscsi/connection_ends.h"
+#include "iscsi/host_faults.h"
 #include "iscsi/login/login.h"
 #include "iscsi/login_admission.h"
 #include "iscsi/login_exchange.h"
@@ -65,6 +66,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
 
   // --- SessionHost
   void drop(std::string why) override;
+  void record_fault(HostFaultKind kind, std::string_view reason) override;
   void finish() override;
   void output_ready() override { transport_.schedule_flush(); }
 
@@ -92,6 +94,8 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void send_login_answer();
   void login_succeeded();
   void login_failed();
+  std::string cause_of(std::string_view reason) const;
+  void record_refusal(LoginStatus status);
   void refuse_login(LoginStatus status, const char* reason);
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);

@@ -86,6 +86,8 @@ void NopExchange::check_peer(Nanos last_received) {
       if (now - sent < s.nop_timeout || liveness_.confirmed_until() >= sent) return;
       if (mutation_disables(Guard::kClose)) return;
       session_.shard.counters->nop_timeouts.add();
+      session_.host.record_fault(HostFaultKind::kPingLost,
+                                 "the host did not answer a NOP-In, so the connection was closed");
       return session_.host.drop("no answer to NOP-In");
     }
     if (last_received < sent) return;

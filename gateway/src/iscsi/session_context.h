@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "iscsi/host_faults.h"
 #include "iscsi/login/parameters.h"
 #include "iscsi/shard.h"
 #include "nexus/nexus.h"
@@ -23,6 +25,8 @@ class SessionHost {
   virtual ~SessionHost() = default;
   // Closes immediately after a violation that has no answer. `why` is one clause for the log.
   virtual void drop(std::string why) = 0;
+  // Records a fault for the report to the control plane. `reason` is one clause.
+  virtual void record_fault(HostFaultKind kind, std::string_view reason) = 0;
   // Closes when the outbox is empty.
   virtual void finish() = 0;
   // The outbox has output.

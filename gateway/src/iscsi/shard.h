@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "iscsi/counters.h"
+#include "iscsi/host_faults.h"
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/login/known_networks.h"
 #include "iscsi/login/login_throttle.h"
@@ -41,6 +42,7 @@ struct Gateway {
   SessionDirectory* directory = nullptr;
   ForwardingAccess forwarding;  // for the portals of gateways
   LoginThrottle throttle;       // for the logins of hosts
+  HostFaults host_faults;       // for the control plane
   KnownNetworks known_hosts;
   KnownNetworks known_gateways;
   std::function<void(uint8_t* out, size_t n)> random;  // cryptographically secure random bytes

@@ -13,6 +13,7 @@
 
 #include "base/boot_clock.h"
 #include "base/log.h"
+#include "base/log_repeats.h"
 #include "base/random_bytes.h"
 #include "base/safety_mutation.h"
 #include "base/socket_address.h"
@@ -39,7 +40,7 @@ class EngineImpl final : public Engine, public Reactors {
   void close_portals(const std::vector<std::string>& addresses) override;
   forward::Peers& peers() override { return forwarder_->peers(); }
   iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
-  iscsi::LoginFailureReport login_failures() override { return gateway_.throttle.take_report(); }
+  iscsi::HostFaultReport host_faults() override { return gateway_.host_faults.take_report(); }
   void review_access(const std::string& target) override { directory_->review_all(target); }
   void limit_sessions(unsigned most) override { directory_->limit_sessions(most); }
   void evict(const std::vector<uint16_t>& tsihs) override;
@@ -56,6 +57,7 @@ class EngineImpl final : public Engine, public Reactors {
   }
   Result<int> open_socket(const net::Portal& portal);
   void accepted(int fd, const net::Portal& portal);
+  void record_refused(int fd, const std::string& network);
   void make_room(const std::shared_ptr<Admission>& admission);
   unsigned least_loaded() const;
   iscsi::SessionDirectory::Callbacks directory_callbacks();
@@ -72,7 +74,6 @@ class EngineImpl final : public Engine, public Reactors {
   ConnectionBounds bounds_;
   Admissions hosts_;     // at their portals
   Admissions gateways_;  // at the forwarding port; all peers may be behind one address
-  std::atomic<Nanos> eviction_logged_{0};
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -261,6 +262,7 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
       (portal.forwarding ? gateways_ : hosts_).admit(ends.peer_network, to);
   if (!admission) {
     reactors_[current()]->shard().counters->connections_refused.add();
+    if (!portal.forwarding) record_refused(fd, ends.peer_network);
     // RST, so that neither side keeps state for it.
     const linger reset{1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -279,13 +281,21 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
   });
 }
 
+void EngineImpl::record_refused(int fd, const std::string& network) {
+  std::string address = peer_address(fd);
+  address.resize(std::min(address.size(), address.rfind(':')));
+  gateway_.host_faults.record(
+      {.kind = iscsi::HostFaultKind::kLoginRefused,
+       .address = std::move(address),
+       .reason = "closed without an answer: the gateway has as many connections as it may"},
+      gateway_.known_hosts.known(network) ? iscsi::HostFaults::From::kKnown
+                                          : iscsi::HostFaults::From::kStranger);
+}
+
 // By any thread. The connection may not have come to its reactor yet: adopt() looks, too.
 void EngineImpl::make_room(const std::shared_ptr<Admission>& admission) {
-  const Nanos now = boot_clock_now();
-  Nanos logged = eviction_logged_.load(std::memory_order_relaxed);
-  if (now - logged >= kSecond && eviction_logged_.compare_exchange_strong(logged, now)) {
-    log::warning("too many connections are logging in: the gateway closes the longest idle ones");
-  }
+  log::repeated(log::Level::kWarning, {},
+                "too many connections are logging in: the gateway closes the longest idle ones");
   reactors_[admission->reactor()]->post([admission] {
     if (admission->on_evict) admission->on_evict();
   });

@@ -66,8 +66,8 @@ class Engine {
   virtual iscsi::ForwardingAccess& forwarding() = 0;
   // Addresses, "host:port", of the other gateways: capacity is reserved for their logins.
   virtual void expect_gateways(const std::vector<std::string>& addresses) = 0;
-  // Failed authentications of hosts since the last call.
-  virtual iscsi::LoginFailureReport login_failures() = 0;
+  // What hosts met since the last call.
+  virtual iscsi::HostFaultReport host_faults() = 0;
 
   // Access to this target changed, or the target was removed: reviews its sessions.
   virtual void review_access(const std::string& target) = 0;

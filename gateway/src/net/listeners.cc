@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/log.h"
+#include "base/log_repeats.h"
 #include "net/completion_tag.h"
 
 namespace sluice::net {
@@ -40,7 +40,8 @@ void Listeners::on_accept(void* owner, int result, uint32_t flags) {
     if (listener.state == Listener::State::kIdle && !ended_) arm(listener);
   } else if (result != -ECANCELED && result != -EBADF && result != -EINVAL) {
     // Mostly "no descriptors left": the next tick tries again instead of spinning.
-    log::warning("accept failed", {{"error", std::strerror(-result)}});
+    log::repeated(log::Level::kWarning, std::strerror(-result), "accept failed",
+                  {{"error", std::strerror(-result)}});
   }
 }
 

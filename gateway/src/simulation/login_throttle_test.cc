@@ -58,10 +58,11 @@ TEST_F(HeldAnswers, ALoginToAnUnknownTargetIsAnsweredImmediately) {
 }
 
 TEST_F(HeldAnswers, FailuresAreReportedWithTheirInitiatorAndCount) {
-  const iscsi::LoginFailureReport report = gateway_.gateway().throttle.take_report();
-  ASSERT_EQ(report.failures.size(), 1u);
-  EXPECT_EQ(report.failures[0].initiator, Initiator::kName);
-  EXPECT_EQ(report.failures[0].count, limits::kFreeLoginFailures);
+  const iscsi::HostFaultReport report = gateway_.gateway().host_faults.take_report();
+  ASSERT_EQ(report.faults.size(), 1u);
+  EXPECT_EQ(report.faults[0].kind, iscsi::HostFaultKind::kAuthenticationFailed);
+  EXPECT_EQ(report.faults[0].initiator, Initiator::kName);
+  EXPECT_EQ(report.faults[0].count, limits::kFreeLoginFailures);
 }
 
 TEST(MakeRoom, EndsAPendingLoginAndAnUnauthenticatedDiscoverySession) {

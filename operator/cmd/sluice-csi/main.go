@@ -26,6 +26,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 	"sluice.dev/sluice/operator/internal/csi/identity"
 	"sluice.dev/sluice/operator/internal/csi/node"
+	"sluice.dev/sluice/proto/client"
 )
 
 // version of the program; set by release builds.
@@ -71,6 +72,7 @@ func command() *cobra.Command {
 
 func (s *settings) run(ctx context.Context) error {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})))
+	client.LogGRPC(slog.Default())
 	socket, err := endpoint.Path(s.endpoint)
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/storagepool"
 	"sluice.dev/sluice/operator/internal/controller/target"
 	"sluice.dev/sluice/operator/internal/controller/volume"
+	sluiceclient "sluice.dev/sluice/proto/client"
 )
 
 // resync is the interval at which every resource is compared with the control plane, regardless of watches.
@@ -102,7 +103,9 @@ func (s *settings) command() *cobra.Command {
 }
 
 func (s *settings) run(ctx context.Context) error {
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})))
+	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	sluiceclient.LogGRPC(slog.New(handler))
 	if s.gateways.Namespace == "" {
 		return errors.New("--namespace is missing: the namespace of gateways' pods")
 	}

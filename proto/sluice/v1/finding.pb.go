@@ -146,7 +146,8 @@ type Finding struct {
 	Severity FindingSeverity `protobuf:"varint,2,opt,name=severity,proto3,enum=sluice.v1.FindingSeverity" json:"severity,omitempty"`
 	// The first object that has the fault, in order of names.
 	Object *ObjectReference `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
-	// Since when the fault is known. For a fault that has no condition: since when the replica that answers observes it.
+	// Since when the fault is known. For a fault that has no condition: the start that the leader stored with the event of the finding, the
+	// same at every replica; in the first seconds, when the replica that answers observed it first.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// What is wrong, as a sentence without its subject, as in `has no owner: hosts cannot use it`.
 	Cause string `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`

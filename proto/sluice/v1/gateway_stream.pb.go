@@ -237,6 +237,68 @@ func (VolumeState) EnumDescriptor() ([]byte, []int) {
 	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{2}
 }
 
+// HostFaultKind says what a host met.
+type HostFaultKind int32
+
+const (
+	// Never sent.
+	HostFaultKind_HOST_FAULT_KIND_UNSPECIFIED HostFaultKind = 0
+	// A login was refused by a status of class 2 or 3 (RFC 7143 §11.13.5) other than 0201, or its connection was closed without an
+	// answer. A redirection (class 1) is no fault.
+	HostFaultKind_HOST_FAULT_KIND_LOGIN_REFUSED HostFaultKind = 1
+	// A login was refused by status 0201, authentication failure.
+	HostFaultKind_HOST_FAULT_KIND_AUTHENTICATION_FAILED HostFaultKind = 2
+	// A host that had answered pings did not answer a NOP-In in time (RFC 7143 §11.19), so its connection was closed.
+	HostFaultKind_HOST_FAULT_KIND_PING_LOST HostFaultKind = 3
+	// The CRC32C of a header or of a data segment was wrong (RFC 7143 §7.8).
+	HostFaultKind_HOST_FAULT_KIND_DIGEST_ERROR HostFaultKind = 4
+)
+
+// Enum value maps for HostFaultKind.
+var (
+	HostFaultKind_name = map[int32]string{
+		0: "HOST_FAULT_KIND_UNSPECIFIED",
+		1: "HOST_FAULT_KIND_LOGIN_REFUSED",
+		2: "HOST_FAULT_KIND_AUTHENTICATION_FAILED",
+		3: "HOST_FAULT_KIND_PING_LOST",
+		4: "HOST_FAULT_KIND_DIGEST_ERROR",
+	}
+	HostFaultKind_value = map[string]int32{
+		"HOST_FAULT_KIND_UNSPECIFIED":           0,
+		"HOST_FAULT_KIND_LOGIN_REFUSED":         1,
+		"HOST_FAULT_KIND_AUTHENTICATION_FAILED": 2,
+		"HOST_FAULT_KIND_PING_LOST":             3,
+		"HOST_FAULT_KIND_DIGEST_ERROR":          4,
+	}
+)
+
+func (x HostFaultKind) Enum() *HostFaultKind {
+	p := new(HostFaultKind)
+	*p = x
+	return p
+}
+
+func (x HostFaultKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HostFaultKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_sluice_v1_gateway_stream_proto_enumTypes[3].Descriptor()
+}
+
+func (HostFaultKind) Type() protoreflect.EnumType {
+	return &file_sluice_v1_gateway_stream_proto_enumTypes[3]
+}
+
+func (x HostFaultKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HostFaultKind.Descriptor instead.
+func (HostFaultKind) EnumDescriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{3}
+}
+
 // PeerReach says whether a gateway reaches another one.
 type PeerReach int32
 
@@ -278,11 +340,11 @@ func (x PeerReach) String() string {
 }
 
 func (PeerReach) Descriptor() protoreflect.EnumDescriptor {
-	return file_sluice_v1_gateway_stream_proto_enumTypes[3].Descriptor()
+	return file_sluice_v1_gateway_stream_proto_enumTypes[4].Descriptor()
 }
 
 func (PeerReach) Type() protoreflect.EnumType {
-	return &file_sluice_v1_gateway_stream_proto_enumTypes[3]
+	return &file_sluice_v1_gateway_stream_proto_enumTypes[4]
 }
 
 func (x PeerReach) Number() protoreflect.EnumNumber {
@@ -291,7 +353,7 @@ func (x PeerReach) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PeerReach.Descriptor instead.
 func (PeerReach) EnumDescriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{3}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{4}
 }
 
 // CommitResult is the outcome of a request to store or load.
@@ -339,11 +401,11 @@ func (x CommitResult) String() string {
 }
 
 func (CommitResult) Descriptor() protoreflect.EnumDescriptor {
-	return file_sluice_v1_gateway_stream_proto_enumTypes[4].Descriptor()
+	return file_sluice_v1_gateway_stream_proto_enumTypes[5].Descriptor()
 }
 
 func (CommitResult) Type() protoreflect.EnumType {
-	return &file_sluice_v1_gateway_stream_proto_enumTypes[4]
+	return &file_sluice_v1_gateway_stream_proto_enumTypes[5]
 }
 
 func (x CommitResult) Number() protoreflect.EnumNumber {
@@ -352,7 +414,7 @@ func (x CommitResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommitResult.Descriptor instead.
 func (CommitResult) EnumDescriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{4}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{5}
 }
 
 // ConnectRequest is one message from the gateway.
@@ -375,6 +437,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_RadosClientCommit
 	//	*ConnectRequest_Ready
 	//	*ConnectRequest_LoginFailuresObserved
+	//	*ConnectRequest_HostFaultsObserved
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -534,6 +597,15 @@ func (x *ConnectRequest) GetLoginFailuresObserved() *LoginFailuresObserved {
 	return nil
 }
 
+func (x *ConnectRequest) GetHostFaultsObserved() *HostFaultsObserved {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_HostFaultsObserved); ok {
+			return x.HostFaultsObserved
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -599,8 +671,13 @@ type ConnectRequest_Ready struct {
 }
 
 type ConnectRequest_LoginFailuresObserved struct {
-	// Failed logins since the last such message.
+	// Failed logins since the last such message, from gateways of earlier versions.
 	LoginFailuresObserved *LoginFailuresObserved `protobuf:"bytes,20,opt,name=login_failures_observed,json=loginFailuresObserved,proto3,oneof"`
+}
+
+type ConnectRequest_HostFaultsObserved struct {
+	// What hosts met since the last such message.
+	HostFaultsObserved *HostFaultsObserved `protobuf:"bytes,21,opt,name=host_faults_observed,json=hostFaultsObserved,proto3,oneof"`
 }
 
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
@@ -628,6 +705,8 @@ func (*ConnectRequest_RadosClientCommit) isConnectRequest_Message() {}
 func (*ConnectRequest_Ready) isConnectRequest_Message() {}
 
 func (*ConnectRequest_LoginFailuresObserved) isConnectRequest_Message() {}
+
+func (*ConnectRequest_HostFaultsObserved) isConnectRequest_Message() {}
 
 // ConnectResponse is one message to the gateway.
 type ConnectResponse struct {
@@ -3502,8 +3581,8 @@ func (x *SessionObserved) GetOtherCommands() uint64 {
 }
 
 // LoginFailuresObserved reports logins of hosts that failed to authenticate (RFC 7143 §11.13.5, status 0201) since the last report.
-// A gateway sends at most one every 10 s, and sends none if there are no failures. The control plane records events of them. A lost
-// report is not sent again; the gateway's metrics count all failures.
+// Gateways of earlier versions send it; later ones send HostFaultsObserved. The control plane treats each failure as a HostFault of kind
+// AUTHENTICATION_FAILED.
 type LoginFailuresObserved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Failures by initiator and address, at most 16.
@@ -3622,6 +3701,155 @@ func (x *LoginFailure) GetCount() uint64 {
 	return 0
 }
 
+// HostFaultsObserved reports what hosts met at this gateway since the last report. A gateway sends at most one every 10 s, and sends none
+// if there are no faults. The control plane records events and shows findings of them. A lost report is not sent again; the gateway's
+// metrics count all faults. A control plane of an earlier version ignores the message.
+type HostFaultsObserved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Faults, at most 16. One address has at most 8 of them, and so have all addresses from which no host has logged in.
+	Faults []*HostFault `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
+	// Count of the faults that are not in the list.
+	Others        uint64 `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostFaultsObserved) Reset() {
+	*x = HostFaultsObserved{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostFaultsObserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostFaultsObserved) ProtoMessage() {}
+
+func (x *HostFaultsObserved) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostFaultsObserved.ProtoReflect.Descriptor instead.
+func (*HostFaultsObserved) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *HostFaultsObserved) GetFaults() []*HostFault {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+func (x *HostFaultsObserved) GetOthers() uint64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+// HostFault counts equal faults of one initiator at one address. What a peer sends before it is authenticated, its name and its target,
+// is not verified. Characters other than printable ASCII are replaced by `?`.
+type HostFault struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	Kind HostFaultKind `protobuf:"varint,1,opt,name=kind,proto3,enum=sluice.v1.HostFaultKind" json:"kind,omitempty"`
+	// iSCSI name as the login gave it, at most 223 bytes. Empty: the peer has given none.
+	Initiator string `protobuf:"bytes,2,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	// IP address without a port.
+	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	// IQN of the target as the login gave it, at most 223 bytes. Empty: none was given, or the session was for discovery.
+	TargetIqn string `protobuf:"bytes,4,opt,name=target_iqn,json=targetIqn,proto3" json:"target_iqn,omitempty"`
+	// Cause in words, one clause of at most 256 bytes; with LOGIN_REFUSED it begins with the status, `status 0203: …`.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Faults since the last report.
+	Count         uint64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostFault) Reset() {
+	*x = HostFault{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostFault) ProtoMessage() {}
+
+func (x *HostFault) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostFault.ProtoReflect.Descriptor instead.
+func (*HostFault) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *HostFault) GetKind() HostFaultKind {
+	if x != nil {
+		return x.Kind
+	}
+	return HostFaultKind_HOST_FAULT_KIND_UNSPECIFIED
+}
+
+func (x *HostFault) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+func (x *HostFault) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *HostFault) GetTargetIqn() string {
+	if x != nil {
+		return x.TargetIqn
+	}
+	return ""
+}
+
+func (x *HostFault) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HostFault) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // PeerObserved reports whether this gateway reaches another one over the forwarding network.
 type PeerObserved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3639,7 +3867,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3651,7 +3879,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3664,7 +3892,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3728,7 +3956,7 @@ type PoolObserved struct {
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3968,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3981,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -3853,7 +4081,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +4093,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +4106,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -3916,7 +4144,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4156,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4169,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3994,7 +4222,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4006,7 +4234,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4019,7 +4247,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -4058,7 +4286,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4070,7 +4298,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4083,7 +4311,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -4124,7 +4352,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4364,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4377,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -4198,7 +4426,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4210,7 +4438,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4223,7 +4451,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -4263,7 +4491,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4275,7 +4503,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4288,7 +4516,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -4346,7 +4574,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4586,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4599,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Job) GetId() string {
@@ -4595,7 +4823,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4835,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4848,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4652,7 +4880,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4664,7 +4892,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4677,7 +4905,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4718,7 +4946,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4958,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4971,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -4784,7 +5012,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +5024,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +5037,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4853,7 +5081,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4865,7 +5093,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4878,7 +5106,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4914,7 +5142,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4926,7 +5154,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4939,7 +5167,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4991,7 +5219,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +5231,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +5244,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -5046,7 +5274,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5058,7 +5286,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5071,7 +5299,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -5101,7 +5329,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5113,7 +5341,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5126,7 +5354,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -5156,7 +5384,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5168,7 +5396,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5181,7 +5409,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -5207,7 +5435,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5219,7 +5447,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5232,7 +5460,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{56}
 }
 
 // JobResult reports the progress or the end of a job.
@@ -5258,7 +5486,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5270,7 +5498,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5283,7 +5511,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobResult) GetId() string {
@@ -5346,7 +5574,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5586,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5599,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{56}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -5385,7 +5613,7 @@ var File_sluice_v1_gateway_stream_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xee\x06\n" +
+	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xc1\a\n" +
 	"\x0eConnectRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.sluice.v1.StreamHelloH\x00R\x05hello\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.sluice.v1.StreamAckH\x00R\x03ack\x12:\n" +
@@ -5401,7 +5629,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResult\x12N\n" +
 	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommit\x12.\n" +
 	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05ready\x12Z\n" +
-	"\x17login_failures_observed\x18\x14 \x01(\v2 .sluice.v1.LoginFailuresObservedH\x00R\x15loginFailuresObservedB\t\n" +
+	"\x17login_failures_observed\x18\x14 \x01(\v2 .sluice.v1.LoginFailuresObservedH\x00R\x15loginFailuresObserved\x12Q\n" +
+	"\x14host_faults_observed\x18\x15 \x01(\v2\x1d.sluice.v1.HostFaultsObservedH\x00R\x12hostFaultsObservedB\t\n" +
 	"\amessage\"\x93\x04\n" +
 	"\x0fConnectResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.sluice.v1.StreamWelcomeH\x00R\awelcome\x121\n" +
@@ -5641,7 +5870,18 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\fLoginFailure\x12\x1c\n" +
 	"\tinitiator\x18\x01 \x01(\tR\tinitiator\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x04R\x05count\"\x91\x01\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"Z\n" +
+	"\x12HostFaultsObserved\x12,\n" +
+	"\x06faults\x18\x01 \x03(\v2\x14.sluice.v1.HostFaultR\x06faults\x12\x16\n" +
+	"\x06others\x18\x02 \x01(\x04R\x06others\"\xbe\x01\n" +
+	"\tHostFault\x12,\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x18.sluice.v1.HostFaultKindR\x04kind\x12\x1c\n" +
+	"\tinitiator\x18\x02 \x01(\tR\tinitiator\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"target_iqn\x18\x04 \x01(\tR\ttargetIqn\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05count\x18\x06 \x01(\x04R\x05count\"\x91\x01\n" +
 	"\fPeerObserved\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
@@ -5801,7 +6041,13 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x15VOLUME_STATE_RELEASED\x10\x02\x12\x17\n" +
 	"\x13VOLUME_STATE_FAILED\x10\x03\x12\x17\n" +
 	"\x13VOLUME_STATE_FENCED\x10\x04\x12\x17\n" +
-	"\x13VOLUME_STATE_LOCKED\x10\x05*p\n" +
+	"\x13VOLUME_STATE_LOCKED\x10\x05*\xbf\x01\n" +
+	"\rHostFaultKind\x12\x1f\n" +
+	"\x1bHOST_FAULT_KIND_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dHOST_FAULT_KIND_LOGIN_REFUSED\x10\x01\x12)\n" +
+	"%HOST_FAULT_KIND_AUTHENTICATION_FAILED\x10\x02\x12\x1d\n" +
+	"\x19HOST_FAULT_KIND_PING_LOST\x10\x03\x12 \n" +
+	"\x1cHOST_FAULT_KIND_DIGEST_ERROR\x10\x04*p\n" +
 	"\tPeerReach\x12\x1a\n" +
 	"\x16PEER_REACH_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14PEER_REACH_CONNECTED\x10\x01\x12\x16\n" +
@@ -5828,148 +6074,154 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_gateway_stream_proto_rawDescData
 }
 
-var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),               // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),               // 1: sluice.v1.VolumeRole
 	(VolumeState)(0),              // 2: sluice.v1.VolumeState
-	(PeerReach)(0),                // 3: sluice.v1.PeerReach
-	(CommitResult)(0),             // 4: sluice.v1.CommitResult
-	(*ConnectRequest)(nil),        // 5: sluice.v1.ConnectRequest
-	(*ConnectResponse)(nil),       // 6: sluice.v1.ConnectResponse
-	(*StreamHello)(nil),           // 7: sluice.v1.StreamHello
-	(*StreamWelcome)(nil),         // 8: sluice.v1.StreamWelcome
-	(*StreamReady)(nil),           // 9: sluice.v1.StreamReady
-	(*StreamGoodbye)(nil),         // 10: sluice.v1.StreamGoodbye
-	(*StreamUpdate)(nil),          // 11: sluice.v1.StreamUpdate
-	(*ObjectKey)(nil),             // 12: sluice.v1.ObjectKey
-	(*DesiredObject)(nil),         // 13: sluice.v1.DesiredObject
-	(*DesiredSettings)(nil),       // 14: sluice.v1.DesiredSettings
-	(*ForwardingKey)(nil),         // 15: sluice.v1.ForwardingKey
-	(*DesiredListener)(nil),       // 16: sluice.v1.DesiredListener
-	(*DesiredPeer)(nil),           // 17: sluice.v1.DesiredPeer
-	(*DesiredPool)(nil),           // 18: sluice.v1.DesiredPool
-	(*PoolIdentity)(nil),          // 19: sluice.v1.PoolIdentity
-	(*DesiredLocalPool)(nil),      // 20: sluice.v1.DesiredLocalPool
-	(*DesiredRbdPool)(nil),        // 21: sluice.v1.DesiredRbdPool
-	(*DesiredVolume)(nil),         // 22: sluice.v1.DesiredVolume
-	(*DesiredQos)(nil),            // 23: sluice.v1.DesiredQos
-	(*DesiredHost)(nil),           // 24: sluice.v1.DesiredHost
-	(*DesiredChap)(nil),           // 25: sluice.v1.DesiredChap
-	(*DesiredTarget)(nil),         // 26: sluice.v1.DesiredTarget
-	(*DesiredLun)(nil),            // 27: sluice.v1.DesiredLun
-	(*DesiredAccess)(nil),         // 28: sluice.v1.DesiredAccess
-	(*DesiredPort)(nil),           // 29: sluice.v1.DesiredPort
-	(*StreamAck)(nil),             // 30: sluice.v1.StreamAck
-	(*ObjectRefusal)(nil),         // 31: sluice.v1.ObjectRefusal
-	(*StreamHeartbeat)(nil),       // 32: sluice.v1.StreamHeartbeat
-	(*VolumeLoad)(nil),            // 33: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),        // 34: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),      // 35: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),       // 36: sluice.v1.SessionObserved
-	(*LoginFailuresObserved)(nil), // 37: sluice.v1.LoginFailuresObserved
-	(*LoginFailure)(nil),          // 38: sluice.v1.LoginFailure
-	(*PeerObserved)(nil),          // 39: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),          // 40: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),        // 41: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),     // 42: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),       // 43: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),    // 44: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),      // 45: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),     // 46: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),    // 47: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                   // 48: sluice.v1.Job
-	(*CreateImage)(nil),           // 49: sluice.v1.CreateImage
-	(*ResizeImage)(nil),           // 50: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),           // 51: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil),   // 52: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil),   // 53: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),            // 54: sluice.v1.CloneImage
-	(*FenceClients)(nil),          // 55: sluice.v1.FenceClients
-	(*FlattenImage)(nil),          // 56: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),            // 57: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),         // 58: sluice.v1.RollBackImage
-	(*ListImages)(nil),            // 59: sluice.v1.ListImages
-	(*JobResult)(nil),             // 60: sluice.v1.JobResult
-	(*EvictSessions)(nil),         // 61: sluice.v1.EvictSessions
-	nil,                           // 62: sluice.v1.SessionObserved.ParametersEntry
+	(HostFaultKind)(0),            // 3: sluice.v1.HostFaultKind
+	(PeerReach)(0),                // 4: sluice.v1.PeerReach
+	(CommitResult)(0),             // 5: sluice.v1.CommitResult
+	(*ConnectRequest)(nil),        // 6: sluice.v1.ConnectRequest
+	(*ConnectResponse)(nil),       // 7: sluice.v1.ConnectResponse
+	(*StreamHello)(nil),           // 8: sluice.v1.StreamHello
+	(*StreamWelcome)(nil),         // 9: sluice.v1.StreamWelcome
+	(*StreamReady)(nil),           // 10: sluice.v1.StreamReady
+	(*StreamGoodbye)(nil),         // 11: sluice.v1.StreamGoodbye
+	(*StreamUpdate)(nil),          // 12: sluice.v1.StreamUpdate
+	(*ObjectKey)(nil),             // 13: sluice.v1.ObjectKey
+	(*DesiredObject)(nil),         // 14: sluice.v1.DesiredObject
+	(*DesiredSettings)(nil),       // 15: sluice.v1.DesiredSettings
+	(*ForwardingKey)(nil),         // 16: sluice.v1.ForwardingKey
+	(*DesiredListener)(nil),       // 17: sluice.v1.DesiredListener
+	(*DesiredPeer)(nil),           // 18: sluice.v1.DesiredPeer
+	(*DesiredPool)(nil),           // 19: sluice.v1.DesiredPool
+	(*PoolIdentity)(nil),          // 20: sluice.v1.PoolIdentity
+	(*DesiredLocalPool)(nil),      // 21: sluice.v1.DesiredLocalPool
+	(*DesiredRbdPool)(nil),        // 22: sluice.v1.DesiredRbdPool
+	(*DesiredVolume)(nil),         // 23: sluice.v1.DesiredVolume
+	(*DesiredQos)(nil),            // 24: sluice.v1.DesiredQos
+	(*DesiredHost)(nil),           // 25: sluice.v1.DesiredHost
+	(*DesiredChap)(nil),           // 26: sluice.v1.DesiredChap
+	(*DesiredTarget)(nil),         // 27: sluice.v1.DesiredTarget
+	(*DesiredLun)(nil),            // 28: sluice.v1.DesiredLun
+	(*DesiredAccess)(nil),         // 29: sluice.v1.DesiredAccess
+	(*DesiredPort)(nil),           // 30: sluice.v1.DesiredPort
+	(*StreamAck)(nil),             // 31: sluice.v1.StreamAck
+	(*ObjectRefusal)(nil),         // 32: sluice.v1.ObjectRefusal
+	(*StreamHeartbeat)(nil),       // 33: sluice.v1.StreamHeartbeat
+	(*VolumeLoad)(nil),            // 34: sluice.v1.VolumeLoad
+	(*VolumeObserved)(nil),        // 35: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),      // 36: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),       // 37: sluice.v1.SessionObserved
+	(*LoginFailuresObserved)(nil), // 38: sluice.v1.LoginFailuresObserved
+	(*LoginFailure)(nil),          // 39: sluice.v1.LoginFailure
+	(*HostFaultsObserved)(nil),    // 40: sluice.v1.HostFaultsObserved
+	(*HostFault)(nil),             // 41: sluice.v1.HostFault
+	(*PeerObserved)(nil),          // 42: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),          // 43: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),        // 44: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),     // 45: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),       // 46: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),    // 47: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),      // 48: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),     // 49: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),    // 50: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                   // 51: sluice.v1.Job
+	(*CreateImage)(nil),           // 52: sluice.v1.CreateImage
+	(*ResizeImage)(nil),           // 53: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),           // 54: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil),   // 55: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil),   // 56: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),            // 57: sluice.v1.CloneImage
+	(*FenceClients)(nil),          // 58: sluice.v1.FenceClients
+	(*FlattenImage)(nil),          // 59: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),            // 60: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),         // 61: sluice.v1.RollBackImage
+	(*ListImages)(nil),            // 62: sluice.v1.ListImages
+	(*JobResult)(nil),             // 63: sluice.v1.JobResult
+	(*EvictSessions)(nil),         // 64: sluice.v1.EvictSessions
+	nil,                           // 65: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
-	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
-	30, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
-	32, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
-	34, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
-	35, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	39, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	40, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	42, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	43, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	60, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	46, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
-	9,  // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
-	37, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
-	8,  // 13: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
-	11, // 14: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	44, // 15: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	45, // 16: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	48, // 17: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	61, // 18: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
-	10, // 19: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	47, // 20: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
-	13, // 21: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
-	12, // 22: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
-	0,  // 23: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
-	14, // 24: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
-	16, // 25: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
-	17, // 26: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
-	18, // 27: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	22, // 28: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	24, // 29: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	26, // 30: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
-	15, // 31: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	15, // 32: sluice.v1.DesiredPeer.accepted_keys:type_name -> sluice.v1.ForwardingKey
-	15, // 33: sluice.v1.DesiredPeer.own_keys:type_name -> sluice.v1.ForwardingKey
-	20, // 34: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	21, // 35: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	19, // 36: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
-	1,  // 37: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	23, // 38: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	25, // 39: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	25, // 40: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	27, // 41: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	28, // 42: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	29, // 43: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	31, // 44: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	12, // 45: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	33, // 46: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 47: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	36, // 48: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	62, // 49: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	38, // 50: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
-	3,  // 51: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	41, // 52: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 53: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 54: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 55: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	49, // 56: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	50, // 57: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	51, // 58: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	52, // 59: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	53, // 60: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	54, // 61: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	55, // 62: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	56, // 63: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	57, // 64: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	58, // 65: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	59, // 66: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 67: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 68: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	68, // [68:69] is the sub-list for method output_type
-	67, // [67:68] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	8,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
+	31, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
+	33, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
+	35, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
+	36, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
+	42, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	43, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	45, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	46, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	63, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	49, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	10, // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
+	38, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
+	40, // 13: sluice.v1.ConnectRequest.host_faults_observed:type_name -> sluice.v1.HostFaultsObserved
+	9,  // 14: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
+	12, // 15: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
+	47, // 16: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	48, // 17: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	51, // 18: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	64, // 19: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	11, // 20: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
+	50, // 21: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	14, // 22: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
+	13, // 23: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
+	0,  // 24: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
+	15, // 25: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
+	17, // 26: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
+	18, // 27: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
+	19, // 28: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
+	23, // 29: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	25, // 30: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	27, // 31: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	16, // 32: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
+	16, // 33: sluice.v1.DesiredPeer.accepted_keys:type_name -> sluice.v1.ForwardingKey
+	16, // 34: sluice.v1.DesiredPeer.own_keys:type_name -> sluice.v1.ForwardingKey
+	21, // 35: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	22, // 36: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	20, // 37: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
+	1,  // 38: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	24, // 39: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	26, // 40: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	26, // 41: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	28, // 42: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	29, // 43: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	30, // 44: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	32, // 45: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	13, // 46: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	34, // 47: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 48: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	37, // 49: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	65, // 50: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	39, // 51: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
+	41, // 52: sluice.v1.HostFaultsObserved.faults:type_name -> sluice.v1.HostFault
+	3,  // 53: sluice.v1.HostFault.kind:type_name -> sluice.v1.HostFaultKind
+	4,  // 54: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	44, // 55: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	5,  // 56: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	5,  // 57: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	5,  // 58: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	52, // 59: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	53, // 60: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	54, // 61: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	55, // 62: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	56, // 63: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	57, // 64: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	58, // 65: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	59, // 66: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	60, // 67: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	61, // 68: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	62, // 69: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	6,  // 70: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	7,  // 71: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	71, // [71:72] is the sub-list for method output_type
+	70, // [70:71] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5991,6 +6243,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectRequest_RadosClientCommit)(nil),
 		(*ConnectRequest_Ready)(nil),
 		(*ConnectRequest_LoginFailuresObserved)(nil),
+		(*ConnectRequest_HostFaultsObserved)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),
@@ -6015,7 +6268,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[43].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[45].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -6033,8 +6286,8 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   58,
+			NumEnums:      6,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -58,6 +58,8 @@ class Login {
   uint32_t first_cmd_sn() const { return first_cmd_sn_; }  // CmdSN of the login
   // Empty before the name has arrived.
   const std::string& initiator() const { return keys_.initiator(); }
+  // As the initiator gave it; empty before it has arrived, and for discovery.
+  const std::string& target_name() const { return keys_.target_name(); }
   // For the log and the metrics after kFailed: the status and one sentence.
   LoginStatus status() const { return refusal_.status; }
   const std::string& reason() const { return refusal_.reason; }

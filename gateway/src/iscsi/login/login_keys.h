@@ -60,6 +60,7 @@ class LoginKeys {
   const std::shared_ptr<lun::Target>& target() const { return target_; }  // null for discovery
   const Origin& origin() const { return forwarder_.origin; }              // for a forwarding port
   const std::string& initiator() const { return who_.initiator_name; }    // empty: not known yet
+  const std::string& target_name() const { return who_.target_name; }     // empty: not known yet
 
  private:
   enum class Initiator : uint8_t { kUnknown, kIdentified, kAuthenticated };

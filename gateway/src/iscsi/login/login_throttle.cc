@@ -1,7 +1,7 @@
 #include "iscsi/login/login_throttle.h"
 
 #include <algorithm>
-#include <utility>
+#include <string>
 
 namespace sluice::iscsi {
 namespace {
@@ -51,7 +51,6 @@ unsigned LoginThrottle::add_failure(Failing* of, Nanos now) {
 
 Nanos LoginThrottle::failed(const LoginPeer& peer, bool evaluated, Nanos now) {
   const std::lock_guard lock(mutex_);
-  note(peer);
   Failing& from = networks_.use(peer.network);
   Failing& by = initiators_.use(peer.initiator);
   const unsigned failures = std::max(add_failure(&from, now), add_failure(&by, now));
@@ -65,28 +64,9 @@ Nanos LoginThrottle::failed(const LoginPeer& peer, bool evaluated, Nanos now) {
   return delay;
 }
 
-void LoginThrottle::note(const LoginPeer& peer) {
-  auto& all = report_.failures;
-  const auto at = std::find_if(all.begin(), all.end(), [&](const LoginFailures& one) {
-    return one.initiator == peer.initiator && one.address == peer.address;
-  });
-  if (at != all.end()) {
-    ++at->count;
-  } else if (all.size() < limits::kMaxReportedFailures) {
-    all.push_back({std::string(peer.initiator), std::string(peer.address), 1});
-  } else {
-    ++report_.others;
-  }
-}
-
 void LoginThrottle::succeeded(const LoginPeer& peer) {
   const std::lock_guard lock(mutex_);
   proven_.use(pair_key(peer));
-}
-
-LoginFailureReport LoginThrottle::take_report() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(report_, {});
 }
 
 }  // namespace sluice::iscsi

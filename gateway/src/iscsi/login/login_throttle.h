@@ -6,11 +6,8 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <mutex>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -25,19 +22,6 @@ struct LoginPeer {
   std::string_view address;    // in text form, without a port
 };
 
-// Failures of one initiator name from one address since the last report.
-struct LoginFailures {
-  std::string initiator;
-  std::string address;
-  uint64_t count = 0;
-};
-
-struct LoginFailureReport {
-  std::vector<LoginFailures> failures;  // at most limits::kMaxReportedFailures
-  uint64_t others = 0;                  // failures of further initiators or addresses
-  bool empty() const { return failures.empty() && others == 0; }
-};
-
 class LoginThrottle {
  public:
   // Whether a CHAP response of this peer is evaluated now; false: refuse it as a wrong one.
@@ -48,8 +32,6 @@ class LoginThrottle {
   Nanos failed(const LoginPeer& peer, bool evaluated, Nanos now);
   // A login was accepted, or a session of the peer ended.
   void succeeded(const LoginPeer& peer);
-  // Failures since the last call.
-  LoginFailureReport take_report();
 
  private:
   // Evaluated attempts that failed; each counts until its answer is due.
@@ -65,14 +47,12 @@ class LoginThrottle {
     Slots slots;
   };
   static unsigned add_failure(Failing* of, Nanos now);
-  void note(const LoginPeer& peer);
 
   std::mutex mutex_;
   RecencyTable<Failing> networks_{limits::kMaxThrottledPeers};
   RecencyTable<Failing> initiators_{limits::kMaxThrottledPeers};
   // Initiator names, each with a network from which it has logged in.
   RecencyTable<Slots> proven_{limits::kMaxKnownNetworks};
-  LoginFailureReport report_;
 };
 
 }  // namespace sluice::iscsi

@@ -109,21 +109,6 @@ TEST_F(LoginThrottleTest, ATableRetainsOnlyTheMostRecentlyUsedEntries) {
   EXPECT_EQ(*table.find("a"), 1);
 }
 
-TEST_F(LoginThrottleTest, FailuresAreReportedOncePerInitiatorAndAddressAndTheRestIsCounted) {
-  EXPECT_TRUE(throttle_.take_report().empty());
-  for (int i = 0; i < 3; ++i) guess(at("a"));
-  for (size_t i = 0; i < limits::kMaxReportedFailures + 4; ++i) {
-    guess(at("b", "iqn.2026-11.example:h" + std::to_string(i)));
-  }
-  const LoginFailureReport report = throttle_.take_report();
-  ASSERT_EQ(report.failures.size(), limits::kMaxReportedFailures);
-  EXPECT_EQ(report.failures[0].initiator, kName);
-  EXPECT_EQ(report.failures[0].address, "a");
-  EXPECT_EQ(report.failures[0].count, 3u);
-  EXPECT_EQ(report.others, 5u);
-  EXPECT_TRUE(throttle_.take_report().empty());
-}
-
 TEST(KnownNetworks, ConfiguredNetworksAndNetworksWithASuccessfulLoginAreKnown) {
   KnownNetworks networks;
   networks.configure({"b", "", "a"});
