@@ -1,4 +1,4 @@
-// Starts a thread that nobody joins.
+// Starts a detached thread.
 #pragma once
 
 #include <functional>

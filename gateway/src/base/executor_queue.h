@@ -64,7 +64,8 @@ class ExecutorQueue {
   bool post(const Strand& strand, Task& task, Where where, size_t bound, Nanos due, Nanos now);
   // Called by a thread that begins, was woken, has waited long enough or has finished its task.
   Next next(Thread thread, Nanos now);
-  // A thread that was to start could not. Its tasks wait for another thread, or for the next wake().
+  // A thread that was to start could not. Its tasks wait for another thread, or for the next
+  // wake().
   void not_started(Thread thread);
   void ended(const Strand& strand);  // called before next() by the thread that ran the task
   // Call it after post() and next(), unless the thread waits.

@@ -1,6 +1,6 @@
-// Whom this gateway reaches: the control plane, and the owners of volumes. Without both, commands for a
-// volume that it forwards cannot be executed, and it learns of no other owner. Hosts have to use other
-// paths then (DESIGN R11).
+// Whom this gateway reaches: the control plane, and the owners of volumes. Without both, commands
+// for a volume that it forwards cannot be executed, and it learns of no other owner. Hosts have to
+// use other paths then (DESIGN R11).
 //
 // Threads: any.
 #pragma once

@@ -120,7 +120,8 @@ class Volume {
   VolumeReport report_;
   VolumeLifecycle lifecycle_;
 
-  // The owner to which commands are forwarded, 0: none; and whether this gateway is cut off from it.
+  // The owner to which commands are forwarded, 0: none; and whether this gateway is cut off from
+  // it.
   std::atomic<uint16_t> followed_owner_ = 0;
   std::atomic<bool> cut_off_ = false;
 
