@@ -2,6 +2,7 @@ package findings
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +30,24 @@ func (s *survey) hostFaults() {
 			continue
 		}
 		for i := range report.Faults {
-			if fault := &report.Faults[i]; fault.PresentAt(s.system.Time) {
+			if fault := &report.Faults[i]; fault.PresentAt(s.system.Time) && !s.loggedInSince(report.Gateway.Number, fault) {
 				s.hostFault(gateway, fault)
 			}
 		}
 	}
+}
+
+// loggedInSince reports whether the initiator has a session from the same address that ends a fault: it logged in after the fault, or its
+// path came back. A report is at most model.HostFaultReportedEvery older than its faults, so a login in that time may have been the later.
+func (s *survey) loggedInSince(gateway uint32, f *model.HostFault) bool {
+	if f.Kind == model.HostDigestError {
+		return false
+	}
+	return slices.ContainsFunc(s.system.Sessions, func(session *model.Session) bool {
+		address, _, err := net.SplitHostPort(session.InitiatorAddress)
+		return err == nil && address == f.Address && session.GatewayNumber == gateway && session.Initiator == f.Initiator &&
+			(f.TargetIQN == "" || session.TargetIQN == f.TargetIQN) && session.LoginTime.After(f.Last.Add(-model.HostFaultReportedEvery))
+	})
 }
 
 func (s *survey) hostFault(gateway *model.Gateway, f *model.HostFault) {

@@ -42,6 +42,42 @@ func TestAFaultOfAHostEnds30SecondsAfterItsLastReport(t *testing.T) {
 	}
 }
 
+// The repair is a session: nobody reports that a fault does not happen any more.
+func TestAFaultOfAHostEndsWithASessionFromThatAddressAfterwards(t *testing.T) {
+	type change func(*model.Session)
+	for name, c := range map[string]struct {
+		kind   model.HostFaultKind
+		change change
+		ends   bool
+	}{
+		"a login after the refused one": {model.HostLoginRefused, func(*model.Session) {}, true},
+		"a login after a lost ping":     {model.HostPingLost, func(*model.Session) {}, true},
+		"a login before the fault": {model.HostLoginRefused, func(s *model.Session) {
+			s.LoginTime = now.Add(-model.HostFaultReportedEvery)
+		}, false},
+		"another address":      {model.HostPingLost, func(s *model.Session) { s.InitiatorAddress = "192.0.2.8:4000" }, false},
+		"another initiator":    {model.HostLoginRefused, func(s *model.Session) { s.Initiator += "2" }, false},
+		"another target":       {model.HostLoginRefused, func(s *model.Session) { s.TargetIQN += "2" }, false},
+		"another gateway":      {model.HostLoginRefused, func(s *model.Session) { s.GatewayNumber = 2 }, false},
+		"digests of a session": {model.HostDigestError, func(*model.Session) {}, false},
+	} {
+		s := healthy()
+		s.session(1, 11)
+		s.session(2, 21)
+		session := s.facts.Sessions[0]
+		session.InitiatorAddress, session.LoginTime = "192.0.2.7:4000", now
+		c.change(session)
+		s.met(c.kind, webInitiator, "x")
+		ended := true
+		for _, item := range s.items() {
+			ended = ended && !strings.HasPrefix(item.Rule.ID, "HostLogin") && !strings.HasPrefix(item.Rule.ID, "HostPings") && !strings.HasPrefix(item.Rule.ID, "HostDigest")
+		}
+		if ended != c.ends {
+			t.Errorf("%s: %+v", name, s.items())
+		}
+	}
+}
+
 func TestAFaultOfAnUnknownInitiatorIsAdviceAndThatOfAnUnknownGatewayNone(t *testing.T) {
 	s := healthy()
 	s.met(model.HostLoginRefused, "iqn.2026-11.org.example:stranger", "status 0203: none")

@@ -267,17 +267,19 @@ var (
 			"the initiator, the finding is advice about the gateway: any program on the network can log in.",
 		"The path does not come into use.",
 		"The message has the status with its cause. 0203: name the host in `spec.hosts` of the target, or correct the target's name on the "+
-			"host. 0302: end sessions, or raise the limit that the message names. The finding ends 30 s after the last refused login.")
+			"host. 0302: end sessions, or raise the limit that the message names. The finding ends with the next session from that "+
+			"address, or 30 s after the last refused login.")
 	ruleHostAuthentication = rule("HostAuthenticationFailing", Warning,
 		"A gateway refused a login within the last 30 s because the initiator did not authenticate (status 0201).",
 		"The path does not come into use. The gateway delays further attempts of that address and name.",
 		"Compare the CHAP name and secret of the host with `spec.chap` and `spec.mutualChap` of the Host. If the address is not the host's, "+
-			"find out which program guesses secrets there. The finding ends 30 s after the last failure.")
+			"find out which program guesses secrets there. The finding ends with the next session from that address, or 30 s "+
+			"after the last failure.")
 	ruleHostPingsLost = rule("HostPingsLost", Warning,
 		"A host did not answer pings (NOP-In) of a gateway within the last 30 s, so the gateway closed its connection.",
 		"The path was interrupted. The host logs in again, and uses its other paths meanwhile.",
 		"Look at the load of the host, and at the network between the address and the portal: lost packets, and an MTU that one switch does not "+
-			"carry. The finding ends 30 s after the last lost ping.")
+			"carry. The finding ends with the next session from that address, or 30 s after the last lost ping.")
 	ruleHostDigestErrors = rule("HostDigestErrors", Warning,
 		"A gateway received PDUs of a host with a wrong CRC32C digest within the last 30 s (RFC 7143 §7.8).",
 		"Commands are repeated, and a wrong header digest closes the connection. No damaged data is written.",

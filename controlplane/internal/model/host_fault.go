@@ -19,6 +19,8 @@ const (
 )
 
 const (
+	// HostFaultReportedEvery is the interval of two reports of a gateway: a report has the faults of that time.
+	HostFaultReportedEvery = 10 * time.Second
 	// HostFaultShownFor is the time after its last report for which a fault counts as present. Gateways report every 10 s.
 	HostFaultShownFor = 30 * time.Second
 	// MaxHostFaults bounds the faults of one gateway that are stored.

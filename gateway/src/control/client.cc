@@ -131,7 +131,7 @@ class ClientImpl final : public Client {
       contact_.reached(setup_.peers());
       volumes_.review_contact();
     });
-    every(limits::kReportLoginFailures, reports("sessions"), [this] { tell_host_faults(); });
+    every(limits::kObserveSessions, reports("sessions"), [this] { tell_host_faults(); });
     every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
     every(limits::kApplyAgain, applies(), [this] { apply_again(); });
     return {};
@@ -338,9 +338,13 @@ class ClientImpl final : public Client {
 
   void tell_host_faults() {
     if (!setup_.host_faults || !stream_->connected()) return;
+    const Nanos now = boot_clock_now();
+    if (now < next_host_faults_) return;
     wire::ConnectRequest m;
-    const bool any = observe(setup_.host_faults(), m.mutable_host_faults_observed());
-    if (any) stream_->observe(std::move(m));
+    if (!observe(setup_.host_faults(), m.mutable_host_faults_observed())) return;
+    // The first fault after a quiet time is reported at once.
+    next_host_faults_ = now + limits::kReportLoginFailures;
+    stream_->observe(std::move(m));
   }
 
   void observe_all_pools() { observe_pools(volumes_.pools().uids()); }
@@ -372,6 +376,7 @@ class ClientImpl final : public Client {
   std::atomic<bool> apply_waits_{false};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_checks_ = 0;
+  Nanos next_host_faults_ = 0;
   uint64_t applied_ = 0;      // version; this and the next two belong to the control strand
   uint64_t saved_first_ = 0;  // acknowledgements wait until this version is on disk; 0: none
   std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();
