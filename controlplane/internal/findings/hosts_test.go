@@ -42,7 +42,7 @@ func TestAFaultOfAHostEnds30SecondsAfterItsLastReport(t *testing.T) {
 	}
 }
 
-// The repair is a session: nobody reports that a fault does not happen any more.
+// The repair is a session: no report says that a fault has ended.
 func TestAFaultOfAHostEndsWithASessionFromThatAddressAfterwards(t *testing.T) {
 	type change func(*model.Session)
 	for name, c := range map[string]struct {
