@@ -33,7 +33,8 @@ size_t Repeats::size() const {
 
 void repeated(Level level, std::string_view cause, std::string_view message, Fields fields) {
   if (!enabled(level)) return;
-  static Repeats all;
+  static Repeats& all =
+      *new Repeats;  // never destroyed: detached threads log until the process ends
   std::string key(message);
   key += '\0';
   key += cause;
