@@ -2,10 +2,10 @@ package faults_test
 
 import (
 	"errors"
-	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
@@ -24,10 +24,18 @@ func killed(gateway int) func(*system) (func() error, error) {
 var gatewayRows = []fault{
 	{name: "a gateway was killed", id: "GatewayDead", object: "Gateway/gw-2", cause: "is dead, and fenced", grace: 5 * time.Second,
 		lasts: 10 * time.Second, known: silence, induce: killed(second)},
-	{name: "a target has fewer paths because a gateway was killed", id: "FewerPaths", object: "Target/cluster", cause: "2 of 3 paths",
-		grace: 5 * time.Second, lasts: 10 * time.Second, known: silence, induce: killed(second)},
+	{name: "a target has fewer paths because a gateway was killed", id: "FewerPaths", object: "Target/threefold",
+		cause: "has 3 paths, and not all their gateways serve", grace: 5 * time.Second, lasts: 10 * time.Second, known: silence,
+		induce: func(s *system) (func() error, error) {
+			err := s.ctl("target create threefold --host host-1 --lun 0=spare --paths 3 --wait --timeout 20s")
+			return func() error {
+				return errors.Join(s.Gateways[second].Start(), s.ctl("target delete threefold --wait --timeout 20s"))
+			}, errors.Join(err, s.Gateways[second].Kill())
+		}},
 	{name: "the only gateway of a volume was killed", id: "VolumeWithoutOwner", object: "Volume/far", cause: "has no owner",
 		grace: 5 * time.Second, lasts: 10 * time.Second, known: silence, induce: killed(third)},
+	{name: "an image was removed, and the owner of the volume was killed", id: "VolumeDataUnusable", object: "Volume/removed",
+		cause: "No such file", grace: 15 * time.Second, lasts: 10 * time.Second, known: silence, induce: removed},
 	{name: "a gateway was frozen by SIGSTOP", id: "GatewayDead", object: "Gateway/gw-2", cause: "is dead, and fenced", grace: 10 * time.Second,
 		lasts: 20 * time.Second, known: silence, induce: func(s *system) (func() error, error) {
 			g := s.Gateways[second]
@@ -62,7 +70,6 @@ var gatewayRows = []fault{
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: occupied(func(s *system) string { return s.Portals(second)[0] })},
 	{name: "a gateway runs on another node than its object says", id: "GatewayRefused", object: "Gateway/gw-2", cause: "node-77",
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: restarted("--node", "node-77")},
-	{name: "a gateway is started twice", id: "GatewayStartedTwice", object: "Gateway/gw-2", cause: "listens on", induce: twice},
 	{name: "a drain cannot end", id: "DrainBlocked", object: "Gateway/gw-3", cause: "far", grace: 5 * time.Second,
 		known: "a volume that cannot leave is checked every 3 s", induce: func(s *system) (func() error, error) {
 			return func() error { return s.Undrain(s.ctx, third) }, s.Drain(s.ctx, third)
@@ -104,25 +111,28 @@ func restarted(option, value string) func(*system) (func() error, error) {
 	}
 }
 
-// twice starts a second process of a gateway, with a state directory of its own.
-func twice(s *system) (func() error, error) {
-	g := s.Gateways[second]
-	words := slices.Clone(g.Arguments)
-	for i, word := range g.Arguments {
-		if word == "--state-dir" || word == "--admin-socket" {
-			words[i+1] += ".twin"
-		}
+// removed removes the image of a volume and kills its owner, so that another gateway tries to open it.
+func removed(s *system) (func() error, error) {
+	image, err := s.volumeIn("removed")
+	if err != nil {
+		return nil, err
 	}
-	twin := &netns.Process{Name: "twin", Node: "gw-2", Arguments: words, Log: filepath.Join(s.Directory, "twin.log")}
-	return twin.Kill, twin.Start()
+	owner, err := s.OwnerOf(s.ctx, "removed")
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		return errors.Join(os.Rename(image+".kept", image), s.Gateways[owner].Start(), s.within(20*time.Second, func() error { return s.serves("removed") }), s.drops("removed"))
+	}, errors.Join(os.Rename(image, image+".kept"), s.Gateways[owner].Kill())
 }
 
-func signals(processes []*netns.Process, signal syscall.Signal) error {
-	var all []error
-	for _, p := range processes {
-		if err := p.Signal(signal); err != nil {
-			all = append(all, fmt.Errorf("%s: %w", p.Name, err))
+// serves fails until a volume has an owner that serves it.
+func (s *system) serves(volume string) error {
+	shown, err := s.Control(s.ctx, "volume", "list")
+	for line := range strings.Lines(string(shown)) {
+		if strings.HasPrefix(line, volume+" ") && strings.Contains(line, "Owned") && strings.Contains(line, "True") {
+			return nil
 		}
 	}
-	return errors.Join(all...)
+	return errors.Join(err, errors.New(string(shown)))
 }

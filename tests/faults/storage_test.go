@@ -38,11 +38,17 @@ func (s *system) reachable(pool string) error {
 	})
 }
 
-// volumeIn makes a pool with a volume of 16 MiB, both of the same name, and returns the path of the image.
+// volumeIn makes a pool, a volume of 16 MiB and a target, all of the same name, and returns the path of the image.
 func (s *system) volumeIn(name string, prepare ...string) (string, error) {
 	directory, err := s.poolIn(name, prepare...)
+	s.reading.Lock()
+	s.later = append(s.later, func() error { return s.drops(name) })
+	s.reading.Unlock()
 	if err == nil {
 		err = s.ctl("volume create " + name + " --pool " + name + " --size 16Mi --wait --timeout 20s")
+	}
+	if err == nil {
+		err = s.ctl("target create " + name + " --lun 0=" + name + " --host host-1 --paths 3 --wait --timeout 20s") // volumes of targets have owners
 	}
 	if err != nil {
 		return "", err
@@ -56,14 +62,18 @@ func (s *system) volumeIn(name string, prepare ...string) (string, error) {
 
 // drops deletes a volume and its pool, in addition to a repair.
 func (s *system) drops(name string) error {
-	return errors.Join(s.ctl("volume delete "+name+" --wait --timeout 20s"), s.ctl("pool delete "+name+" --wait --timeout 20s"))
+	return errors.Join(s.ctl("target delete "+name+" --wait --timeout 20s"), s.ctl("volume delete "+name+" --wait --timeout 20s"), s.ctl("pool delete "+name+" --wait --timeout 20s"))
 }
+
+// reported is the interval at which gateways report pools, and the media of volumes.
+const reported = "gateways report pools every 10 s"
 
 const tmpfs = "mount -t tmpfs -o size=24M,mode=700 tmpfs"
 
 // storageRows are faults of disks and images, each of a pool of its own.
 var storageRows = []fault{
 	{name: "the mount of a pool is missing", id: "PoolNotIdentified", object: "StoragePool/unmounted", cause: "/unmounted",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
 		induce: func(s *system) (func() error, error) {
 			directory, err := s.poolIn("unmounted", tmpfs)
 			kept := directory + ".kept"
@@ -73,6 +83,7 @@ var storageRows = []fault{
 			return func() error { return command("mount --bind " + kept + " " + directory) }, err
 		}},
 	{name: "another file system is mounted at a pool's place", id: "PoolNotIdentified", object: "StoragePool/covered", cause: "/covered",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
 		induce: func(s *system) (func() error, error) {
 			directory, err := s.poolIn("covered")
 			if err == nil {
@@ -80,10 +91,13 @@ var storageRows = []fault{
 			}
 			return func() error { return command("umount -l " + directory) }, err
 		}},
-	{name: "a pool is nearly full", id: "PoolNearlyFull", object: "StoragePool/filling", cause: "is 92 % full",
-		induce: fills("filling", "22M")},
-	{name: "a pool is full", id: "PoolNearlyFull", object: "StoragePool/full", cause: "is 100 % full", induce: fills("full", "24M")},
+	{name: "a pool is nearly full", id: "PoolNearlyFull", object: "StoragePool/filling", cause: "is 9",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
+		induce: fills("filling", "5600")},
+	{name: "a pool is full", id: "PoolUnreachable", object: "StoragePool/full", cause: "no space left in",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported, induce: fills("full", "6144")},
 	{name: "an image in use was renamed", id: "VolumeDataMisplaced", object: "Volume/renamed", cause: "another file or image has the name",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
 		induce: func(s *system) (func() error, error) {
 			image, err := s.volumeIn("renamed")
 			if err == nil {
@@ -92,21 +106,13 @@ var storageRows = []fault{
 			return func() error { return os.Rename(image+".kept", image) }, err
 		}},
 	{name: "an image in use was truncated", id: "VolumeDataUnusable", object: "Volume/truncated", cause: "cut short",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
 		induce: func(s *system) (func() error, error) {
 			image, err := s.volumeIn("truncated")
 			if err == nil {
 				err = os.Truncate(image, 1<<20)
 			}
 			return func() error { return errors.Join(os.Truncate(image, 16<<20), s.ctl("volume move truncated")) }, err
-		}},
-	{name: "an image was removed, and the volume moves", id: "VolumeDataUnusable", object: "Volume/removed", cause: "No such file",
-		grace: 5 * time.Second, known: "a move takes up to 5 s (R7)", lasts: 10 * time.Second,
-		induce: func(s *system) (func() error, error) {
-			image, err := s.volumeIn("removed")
-			if err == nil {
-				err = errors.Join(os.Rename(image, image+".kept"), s.ctl("volume move removed"))
-			}
-			return func() error { return os.Rename(image+".kept", image) }, err
 		}},
 	{name: "a snapshot in a pool without reflinks", id: "SnapshotFailed", object: "Snapshot/plain", cause: "Unsupported",
 		induce: func(s *system) (func() error, error) {
@@ -115,7 +121,7 @@ var storageRows = []fault{
 				err = s.ctl("snapshot create plain --volume plain")
 			}
 			return func() error {
-				return errors.Join(s.ctl("snapshot delete plain --wait --timeout 20s"), s.drops("plain"))
+				return s.ctl("snapshot delete plain --wait --timeout 20s")
 			}, err
 		}},
 	{name: "a volume is created on a disk that is read-only", id: "VolumeNotMade", object: "Volume/unwritten", cause: "Read-only file system",
@@ -127,40 +133,49 @@ var storageRows = []fault{
 			return func() error { return command("mount -o remount,rw " + directory) }, err
 		}, lasts: 10 * time.Second, known: "failed jobs are tried again after up to 8 s"},
 	{name: "a device of a pool holds a file system", id: "DevicesUnusable", object: "StoragePool/formatted", cause: "/dev/loop",
-		induce: func(s *system) (func() error, error) {
-			device, err := loop(s, "formatted")
-			if err == nil {
-				err = errors.Join(command("mkfs.ext4 -q "+device), s.ctl("pool create formatted --node node-1 --device "+device))
-			}
-			return func() error { return errors.Join(s.ctl("pool delete formatted --wait"), command("losetup -d "+device)) }, err
-		}},
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
+		induce: formatted("formatted", true)},
+	{name: "the only device of a pool holds a file system", id: "PoolUnreachable", object: "StoragePool/useless", cause: "/dev/loop",
+		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported, induce: formatted("useless", false)},
 	{name: "the disk of a volume hangs", id: "VolumeStuck", object: "Volume/stuck", cause: "completes none",
 		induce: hangs},
-	{name: "a snapshot with a clone is deleted", id: "DeletionWaits", object: "Snapshot/cloned", cause: "its deletion waits: ",
-		grace: time.Minute, known: "a deletion is a finding after a minute",
-		induce: func(s *system) (func() error, error) {
-			err := errors.Join(s.ctl("snapshot create cloned --volume vol-2 --wait --timeout 20s"),
-				s.ctl("volume create clone --pool pool --size 16Mi --from-snapshot cloned --wait --timeout 20s"), s.ctl("snapshot delete cloned"))
-			return func() error { return s.ctl("volume delete clone --wait --timeout 20s") }, err
-		}},
-	{name: "a volume that a target maps is deleted", id: "DeletionWaits", object: "Volume/mapped", cause: "its deletion waits: ",
-		grace: time.Minute, known: "a deletion is a finding after a minute",
-		induce: func(s *system) (func() error, error) {
-			err := errors.Join(s.ctl("volume create mapped --pool pool --size 1Mi --wait --timeout 20s"),
-				s.ctl("target create mapped --lun 0=mapped --host host-1"), s.ctl("volume delete mapped"))
-			return func() error { return s.ctl("target delete mapped --wait --timeout 20s") }, err
-		}},
 }
 
-// fills allocates space in a pool of 24 MiB.
-func fills(name, size string) func(*system) (func() error, error) {
+// fills allocates blocks of 4 KiB in a pool of 24 MiB.
+func fills(name, blocks string) func(*system) (func() error, error) {
 	return func(s *system) (func() error, error) {
 		directory, err := s.poolIn(name, tmpfs)
 		file := filepath.Join(directory, "fill")
 		if err == nil {
-			_ = command("fallocate -l " + size + " " + file) // the pool's own files take some of it
+			_ = command("dd if=/dev/zero bs=4k count=" + blocks + " of=" + file) // it fails when the pool is full
 		}
 		return func() error { return errors.Join(os.Remove(file), s.ctl("pool delete "+name+" --wait")) }, err
+	}
+}
+
+// formatted makes a pool of a device that holds a file system, and perhaps of an empty one.
+func formatted(pool string, empty bool) func(*system) (func() error, error) {
+	return func(s *system) (func() error, error) {
+		device, err := loop(s, pool)
+		devices := " --device " + device
+		if err == nil {
+			err = command("mkfs.ext4 -q " + device)
+		}
+		other := ""
+		if empty && err == nil {
+			other, err = loop(s, pool+"-empty")
+			devices += " --device " + other
+		}
+		if err == nil {
+			err = s.ctl("pool create " + pool + " --node node-1" + devices)
+		}
+		return func() error {
+			failed := errors.Join(s.ctl("pool delete "+pool+" --wait"), command("losetup -d "+device))
+			if other != "" {
+				failed = errors.Join(failed, command("losetup -d "+other))
+			}
+			return failed
+		}, err
 	}
 }
 

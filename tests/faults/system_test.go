@@ -36,7 +36,7 @@ func TestEveryFaultIsReportedWithItsCauseUntilItIsRepaired(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := start(t, cluster.Options{Gateways: 3, Volumes: 3, Replicas: 2, Node: nodes, Directory: directory, Pool: pool.Directory})
+	s := start(t, cluster.Options{Gateways: 3, Volumes: 3, Paths: 2, Replicas: 2, EtcdQuota: etcdQuota, Node: nodes, Directory: directory, Pool: pool.Directory})
 	s.hanging = hanging
 	t.Cleanup(hanging.Resume) // a process cannot end before its calls do
 	far := filepath.Join(directory, "far")
@@ -44,7 +44,10 @@ func TestEveryFaultIsReportedWithItsCauseUntilItIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.ctl("volume create far --pool far --size 1Mi --wait --timeout 20s"),
-		s.ctl("target create far --lun 0=far --host host-1 --paths 3 --wait --timeout 20s")); err != nil {
+		s.ctl("target create far --lun 0=far --host host-1 --wait --timeout 20s")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ctl("volume create spare --pool " + cluster.PoolName + " --size 1Mi --wait --timeout 20s"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.expectHealthy(disappears); err != nil {
@@ -53,4 +56,5 @@ func TestEveryFaultIsReportedWithItsCauseUntilItIsRepaired(t *testing.T) {
 	together(t, s, "objects", objectRows)
 	together(t, s, "storage", storageRows)
 	t.Run("gateways", func(t *testing.T) { oneAfterTheOther(t, s, gatewayRows) })
+	t.Run("control plane", func(t *testing.T) { oneAfterTheOther(t, s, controlPlaneRows) })
 }

@@ -38,6 +38,8 @@ type system struct {
 	ctx context.Context
 	// files counts the files of resources that were applied.
 	files atomic.Int64
+	// later has what is done after rows that ran together.
+	later []func() error
 	// hanging is the disk of pool `stuck`.
 	hanging *disk.Disk
 	// reading is held while findings are read, listed is the last result, and began when that reading began.
@@ -58,11 +60,16 @@ type fault struct {
 	// grace is added to appears, and lasts to disappears. known says why.
 	grace, lasts time.Duration
 	known        string
+	// doctor: `sluicectl doctor` prints it, too.
+	doctor bool
 	// induce makes the fault, and returns what repairs it.
 	induce func(*system) (repair func() error, err error)
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == etcdHelper {
+		os.Exit(changeEtcd(os.Args[2], os.Args[3:]))
+	}
 	if err := netns.Isolate(); err != nil {
 		fmt.Println("SKIP faults:", err)
 		return
@@ -173,6 +180,16 @@ func (s *system) shows(f *fault, wanted bool) error {
 	return nil
 }
 
+// doctorSays fails until sluicectl doctor prints a finding, and exits with 1.
+func (s *system) doctorSays(id, cause string) error {
+	_, err := s.Control(s.ctx, "doctor")
+	said, failed := s.Doctor(s.ctx)
+	if err == nil || failed != nil || !strings.Contains(said, " "+id+": ") || !strings.Contains(said, cause) {
+		return fmt.Errorf("doctor does not say %s, %q (%w): %s", id, cause, errors.Join(err, failed), said)
+	}
+	return nil
+}
+
 // run induces the fault of a row, and repairs it.
 func (f *fault) run(t *testing.T, s *system) {
 	t.Helper()
@@ -188,6 +205,11 @@ func (f *fault) run(t *testing.T, s *system) {
 		t.Errorf("%v after the fault (%s): %v", appears+f.grace, f.known, err)
 	}
 	known := time.Since(begun)
+	if f.doctor {
+		if err := s.within(appears, func() error { return s.doctorSays(f.id, f.cause) }); err != nil {
+			t.Error(err)
+		}
+	}
 	if repair == nil {
 		return
 	}
@@ -229,6 +251,12 @@ func together(t *testing.T, s *system, name string, rows []fault) {
 			})
 		}
 	})
+	for _, cleanup := range s.later {
+		if err := cleanup(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.later = nil
 	if err := s.expectHealthy(disappears); err != nil {
 		t.Error("after these rows: ", err)
 	}
