@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,10 +56,10 @@ var objectRows = []fault{
 		cause: "no gateway is ready on node node-9", induce: resources("StoragePool remote {local: {node: node-9, directory: /srv/remote}}")},
 	{name: "the directory of a pool does not exist", id: "PoolUnreachable", object: "StoragePool/absent", cause: "/nowhere/at/all",
 		induce: resources("StoragePool absent {local: {node: node-1, directory: /nowhere/at/all}}")},
-	{name: "a move to a gateway that does not reach the data", id: "RequestFailed", object: "Volume/" + cluster.VolumeName(1),
-		cause: "gw-3", induce: func(s *system) (func() error, error) {
-			return func() error { return s.ctl("volume move " + cluster.VolumeName(1) + " --wait --timeout 20s") },
-				s.ctl("volume move " + cluster.VolumeName(1) + " --to gw-3")
+	{name: "a move to a gateway that does not reach the data", id: "RequestFailed", object: "Volume/moved", cause: "gw-3",
+		induce: func(s *system) (func() error, error) {
+			_, err := s.volumeIn("moved")
+			return func() error { return s.ctl("volume move moved --wait --timeout 20s") }, errors.Join(err, s.ctl("volume move moved --to gw-3"))
 		}},
 }
 

@@ -50,6 +50,9 @@ func (s *system) volumeIn(name string, prepare ...string) (string, error) {
 	if err == nil {
 		err = s.ctl("target create " + name + " --lun 0=" + name + " --host host-1 --paths 3 --wait --timeout 20s") // volumes of targets have owners
 	}
+	if err == nil {
+		err = s.ctl("volume move " + name + " --wait --timeout 20s") // from now on it is not moved without a request
+	}
 	if err != nil {
 		return "", err
 	}
