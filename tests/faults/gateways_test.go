@@ -54,7 +54,7 @@ var gatewayRows = []fault{
 			return undo, err
 		}},
 	{name: "a firewall separates a gateway from its peers", id: "GatewayNotServing", object: "Gateway/gw-2", cause: "is not reached",
-		grace: 5 * time.Second, lasts: 10 * time.Second, known: silence, induce: func(s *system) (func() error, error) {
+		grace: 15 * time.Second, lasts: 10 * time.Second, known: silence, induce: func(s *system) (func() error, error) {
 			one, err := s.Network.Partition("gw-1", "gw-2", cluster.Internal)
 			two, err2 := s.Network.Partition("gw-3", "gw-2", cluster.Internal)
 			return func() error { return errors.Join(one(), two()) }, errors.Join(err, err2)
