@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// etcdQuota is the space of each member's database in bytes, and etcdChunk that of one of the values that fill it.
-	etcdQuota = 32 << 20
+	// The file of the database grows in steps of 16 MiB. etcdQuota is the space of each member's database in bytes, and etcdChunk that of one of the values that fill it.
+	etcdQuota = 72 << 20
 	etcdChunk = 1 << 20
 	// etcdHelper is the argument with which this program changes etcd in the namespace of the control plane.
 	etcdHelper = "change-etcd"
@@ -44,11 +44,11 @@ var controlPlaneRows = []fault{
 		}},
 	{name: "etcd has used most of its space", id: "StoreNearlyFull", object: "ControlPlane/", cause: "more than 80 %",
 		lasts: 10 * time.Second, known: "members are defragmented one after the other", induce: func(s *system) (func() error, error) {
-			return func() error { return s.etcd("clear") }, s.etcd("fill", "26")
+			return func() error { return s.etcd("clear") }, s.etcd("fill", "52")
 		}},
 	{name: "etcd has no space left", id: "StoreFull", object: "ControlPlane/", cause: "no space left", doctor: true,
 		lasts: 10 * time.Second, known: "members are defragmented one after the other", induce: func(s *system) (func() error, error) {
-			return func() error { return s.etcd("clear") }, s.etcd("fill", "64")
+			return func() error { return s.etcd("clear") }, s.etcd("fill", "128")
 		}},
 }
 
