@@ -10,7 +10,7 @@ export GOFLAGS := -trimpath
 # The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
 QUICK := unit go controlplane cluster model libiscsi qemu hostile isolation
 # The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
-LONG := charts operator csi corpus tsan unit-release ceph operations robustness scenarios guest ipsec passthrough powercut package
+LONG := charts operator csi corpus tsan unit-release ceph operations faults documents robustness scenarios guest ipsec passthrough powercut package
 ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
@@ -145,6 +145,14 @@ test-operations: build-cluster ## starts that fail, reloads and stops under load
 	@.ci/deps clients plots
 	@.ci/compile release faulty-gateway
 	@.ci/tier operations tests/operations/run
+
+test-faults: build-cluster ## every real fault of gateways, disks, etcd and replicas is a finding with its cause, until it is repaired
+	@.ci/deps go faults
+	@.ci/tier faults tests/faults/run
+
+test-documents: build-cluster ## the commands of the pages that a reader tries first, as written
+	@.ci/deps clients
+	@.ci/tier documents tests/documents/run
 
 test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, other processes, pools and images under load: histories judged, 3 minutes
 	@.ci/deps go faults

@@ -74,6 +74,8 @@ type Options struct {
 	Ceph *Ceph
 	// Replicas of the control plane: a single one has an embedded etcd, several share an etcd of three members.
 	Replicas int
+	// EtcdQuota is the most space of the database of each member, in bytes; 0: etcd's default.
+	EtcdQuota int64
 	// Fabrics of hosts, on each of which every gateway has a portal; empty: red and blue.
 	Fabrics []string
 	// VolumeMiB is the size of a volume; 0: 16.
@@ -207,10 +209,6 @@ func (c *Cluster) controlPlaneCommand(i int) []string {
 	return append(words, c.certificate("server")...)
 }
 
-func etcdURL(member, peer int) string {
-	return fmt.Sprintf("http://127.0.0.1:%d", etcdPort+2*member+peer)
-}
-
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	certs := []string{"certs", "--directory", c.path("certs"), "--host", c.Network.Address(ControlNode, Internal)}
 	for i := range c.Options.Gateways {
@@ -251,23 +249,6 @@ func (c *Cluster) startReplicas(ctx context.Context) error {
 		if err == nil {
 			err = netns.UntilListens(ctx, p, c.endpoint(i))
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Cluster) startEtcd() error {
-	var all []string
-	for i := range etcdMembers {
-		all = append(all, fmt.Sprintf("etcd-%d=%s", i+1, etcdURL(i, 1)))
-	}
-	for i := range etcdMembers {
-		name := fmt.Sprintf("etcd-%d", i+1)
-		p, err := c.start(name, ControlNode, []string{c.Etcd, "-name", name, "-data-dir", c.path(name), "-client", etcdURL(i, 0),
-			"-peer", etcdURL(i, 1), "-members", strings.Join(all, ",")})
-		c.Members = append(c.Members, p)
 		if err != nil {
 			return err
 		}

@@ -78,11 +78,14 @@ func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificate
 		if err == nil {
 			leader, err = kept.Leader(ctx)
 		}
+		if err == nil {
+			facts.Replicas, err = kept.Replicas(ctx)
+		}
 		if err != nil {
 			facts.StoreProblem = err.Error()
 			return facts
 		}
-		facts.StoreUsed, facts.StoreQuota, facts.StoreFull = space.Used, space.Quota, space.Full
+		facts.StoreUsed, facts.StoreQuota, facts.StoreFull, facts.SilentMembers = space.Used, space.Quota, space.Full, space.Silent
 		facts.NoLeader, facts.Leads = leader == "", leader == s.replica()
 		return facts
 	}

@@ -152,8 +152,12 @@ func (v *LeaderView) poolConditions(pool *model.StoragePool, found *model.PoolRe
 	case len(wrong) > 0:
 		reason = model.ReasonDevicesUnusable
 	}
+	state := cmp.Or(found.Problem, "gateways reach it")
+	if !well && len(found.UnusableDevices) > 0 {
+		state += ": " + strings.Join(found.UnusableDevices, "; ")
+	}
 	return []model.Condition{
-		condition(model.ConditionReady, well, choose(well, "Reachable", choose(found.Unidentified, reasonUnidentified, "Problem")), cmp.Or(found.Problem, "gateways reach it")),
+		condition(model.ConditionReady, well, choose(well, "Reachable", choose(found.Unidentified, reasonUnidentified, "Problem")), state),
 		condition(model.ConditionDegraded, len(wrong) > 0, reason, strings.Join(wrong, "; ")),
 	}
 }

@@ -2,9 +2,10 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,23 +17,41 @@ type Space struct {
 	Used, Quota int64
 	// Full: etcd refuses writes because a member has reached its limit.
 	Full bool
+	// Silent has the endpoints of members that do not answer, while others do.
+	Silent []string
 }
 
-// SpaceOf asks the first member that answers. Errors: that of the last member if none answers before the context ends.
+// memberLimit bounds the time in which a member answers.
+const memberLimit = time.Second
+
+// SpaceOf asks all members. The answer is that of the first endpoint that answers. Errors: that of the last endpoint if none answers
+// within memberLimit, or before the context ends.
 func SpaceOf(ctx context.Context, client *clientv3.Client) (Space, error) {
+	ctx, cancel := context.WithTimeout(ctx, memberLimit)
+	defer cancel()
 	endpoints := client.Endpoints()
 	if len(endpoints) == 0 {
 		endpoints = []string{""} // an etcd in this process
 	}
-	failed := errors.New("etcd has no endpoint")
-	for _, endpoint := range endpoints {
-		status, err := client.Status(ctx, endpoint)
-		if err != nil {
-			failed = err
-			continue
-		}
-		full := func(problem string) bool { return strings.Contains(problem, pb.AlarmType_NOSPACE.String()) }
-		return Space{Used: status.DbSize, Quota: status.DbSizeQuota, Full: slices.ContainsFunc(status.Errors, full)}, nil
+	answers, failures := make([]*clientv3.StatusResponse, len(endpoints)), make([]error, len(endpoints))
+	var all sync.WaitGroup
+	for i, endpoint := range endpoints {
+		all.Go(func() { answers[i], failures[i] = client.Status(ctx, endpoint) })
 	}
-	return Space{}, failed
+	all.Wait()
+	var space *Space
+	var silent []string
+	for i, status := range answers {
+		if failures[i] != nil {
+			silent = append(silent, endpoints[i])
+		} else if space == nil {
+			full := func(problem string) bool { return strings.Contains(problem, pb.AlarmType_NOSPACE.String()) }
+			space = &Space{Used: status.DbSize, Quota: status.DbSizeQuota, Full: slices.ContainsFunc(status.Errors, full)}
+		}
+	}
+	if space == nil {
+		return Space{}, failures[len(failures)-1]
+	}
+	space.Silent = silent
+	return *space, nil
 }

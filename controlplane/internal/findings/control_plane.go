@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -27,12 +28,16 @@ type System struct {
 	Version string
 	// EmbeddedStore: the store is in the replica, so there is no other replica.
 	EmbeddedStore bool
+	// Replicas is the number of replicas that lead or wait to lead; 0: unknown.
+	Replicas int
 	// NoLeader: the replica finds that no replica leads.
 	NoLeader bool
 	// StoreProblem is why etcd does not answer; empty: it does.
 	StoreProblem string
 	// StoreFull: etcd refuses writes because of its size.
 	StoreFull bool
+	// SilentMembers has the endpoints of etcd that do not answer, while others do.
+	SilentMembers []string
 	// StoreUsed and StoreQuota are etcd's size and its limit in bytes; a quota of 0: unknown.
 	StoreUsed, StoreQuota int64
 	Certificates          []Certificate
@@ -64,12 +69,20 @@ func (s *survey) controlPlane() {
 		s.add(ruleStoreNearlyFull, self, fmt.Sprintf("its store, etcd, has used more than %d %% of its space", nearlyFullPercent),
 			"give etcd a larger quota (--quota-backend-bytes), or delete objects that are not needed", time.Time{})
 	}
+	if len(s.system.SilentMembers) > 0 && s.system.StoreProblem == "" {
+		s.add(ruleStoreMemberDown, self, "members of its store, etcd, do not answer: "+strings.Join(s.system.SilentMembers, ", "),
+			"look at these members, and at the network between them and the replica", time.Time{})
+	}
 	if s.system.NoLeader {
 		s.add(ruleNoLeader, self, "has no leader: nothing fails over", "look at the logs of its replicas, and at etcd", time.Time{})
 	}
-	if s.system.EmbeddedStore {
+	switch {
+	case s.system.EmbeddedStore:
 		s.add(ruleOneReplica, self, "is one replica, with its store inside: while it is down nothing fails over",
 			"run an etcd of three members, and replicas with --etcd-endpoints and one --key-file", time.Time{})
+	case s.system.Replicas == 1:
+		s.add(ruleOneReplica, self, "is one replica: while it is down nothing fails over",
+			"start a second replica, or look at the log of the one that has ended", time.Time{})
 	}
 	for _, certificate := range s.system.Certificates {
 		s.certificate(certificate)

@@ -45,6 +45,10 @@ var (
 		"etcd has used more than 80 % of its space. It refuses every change when the space is used up.",
 		noEffect,
 		"Give etcd a larger `--quota-backend-bytes`, or delete objects that are not needed, then defragment it.")
+	ruleStoreMemberDown = rule("StoreMemberDown", Warning,
+		"A member of etcd does not answer a replica of the control plane, and others do.",
+		"Hosts notice nothing. If the majority of the members is lost, nothing fails over.",
+		"Look at that member, and at the network between it and the replica.")
 	ruleCertificateExpired = rule("CertificateExpired", Critical,
 		"A certificate has expired.",
 		"Its holder cannot connect to the control plane any more. A gateway without a stream continues to serve.",
@@ -55,9 +59,9 @@ var (
 		"Nothing until then. Afterwards the holder cannot connect.",
 		"Issue another certificate: `sluice-controlplane certs`, or look at the logs of the operator and cert-manager.")
 	ruleOneReplica = rule("OneReplica", Advice,
-		"The control plane is one replica with its store inside.",
+		"The control plane is one replica, with its store inside or with the other replicas down.",
 		"Hosts continue while it is down, but nothing fails over.",
-		"Run an etcd of three members, and replicas with `--etcd-endpoints` and one `--key-file`.")
+		"Run an etcd of three members, and replicas with `--etcd-endpoints` and one `--key-file`. If there are others, look at their logs.")
 	ruleNoGatewayPool = rule("NoGateway", Advice,
 		"A gateway pool has no gateway.",
 		"Its targets are not exported.",

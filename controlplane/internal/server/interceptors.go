@@ -124,7 +124,7 @@ func (g *gate) valid(message any) error {
 	}
 	details, text := &errdetails.BadRequest{}, "invalid"
 	for _, violation := range broken.Violations {
-		field, description := protovalidate.FieldPathString(violation.Proto.GetField()), describe(violation)
+		field, description := fieldOf(violation), describe(violation)
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: field, Description: description})
 		text += "; " + field + ": " + description
 	}
@@ -133,24 +133,6 @@ func (g *gate) valid(message any) error {
 		return status.Error(codes.InvalidArgument, text)
 	}
 	return with.Err()
-}
-
-// patterns says in words what each pattern of the .proto files requires.
-var patterns = map[string]string{
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`: "must consist of lower-case letters, digits, '-' and '.', and begin " +
-		"and end with a letter or a digit, as in `db-1`",
-	`^(/.*)?$`: "must be an absolute path",
-	`^/dev/.+`: "must be the path of a device below /dev",
-}
-
-// describe returns the description of a violation for users, without a regular expression.
-func describe(violation *protovalidate.Violation) string {
-	if violation.RuleDescriptor != nil && violation.RuleDescriptor.Name() == "pattern" {
-		if words, known := patterns[violation.RuleValue.String()]; known {
-			return words
-		}
-	}
-	return violation.Proto.GetMessage()
 }
 
 func (g *gate) panicked(method string, problem any) error {

@@ -121,7 +121,7 @@ func TestAListWhosePageIsGivenTwiceAndDiffersIsRefused(t *testing.T) {
 		_, _, err = s.list(method, nil, 1, "another")
 		wantField(t, err, codes.InvalidArgument, "pageToken")
 		_, _, err = s.list(method, nil, -1, "")
-		wantField(t, err, codes.InvalidArgument, "page_size")
+		wantField(t, err, codes.InvalidArgument, "pageSize")
 	}
 }
 

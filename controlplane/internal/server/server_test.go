@@ -235,7 +235,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			Volume: &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders"}, Spec: spec}})
 		return err
 	}
-	wantField(t, create(&pb.VolumeSpec{Pool: "p", SizeBytes: 5}), codes.InvalidArgument, "volume.spec.size_bytes")
+	wantField(t, create(&pb.VolumeSpec{Pool: "p", SizeBytes: 5}), codes.InvalidArgument, "spec.sizeBytes")
 	wantField(t, create(&pb.VolumeSpec{Pool: "p", SizeBytes: 1<<20 + 1}), codes.InvalidArgument, "spec.sizeBytes")
 	wantField(t, create(&pb.VolumeSpec{Pool: "p", SizeBytes: 1 << 20}), codes.FailedPrecondition, "spec.pool")
 	_, err := volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: "orders"})

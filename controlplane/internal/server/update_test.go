@@ -52,17 +52,17 @@ func TestAMaskNeedsNothingOfTheSpecButItsFields(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	_, err = update(&pb.HostSpec{MaxSessions: -1}, "spec.max_sessions")
-	wantField(t, err, codes.InvalidArgument, "host.spec.max_sessions")
+	wantField(t, err, codes.InvalidArgument, "spec.maxSessions")
 	_, err = update(&pb.HostSpec{Chap: &pb.ChapCredentials{Password: strings.Repeat("x", 256)}}, "spec.chap")
-	wantField(t, err, codes.InvalidArgument, "host.spec.chap.password")
+	wantField(t, err, codes.InvalidArgument, "spec.chap.password")
 	_, err = update(&pb.HostSpec{MaxSessions: 7}, "spec.initiators") // cleared
-	wantField(t, err, codes.InvalidArgument, "host.spec.initiators")
+	wantField(t, err, codes.InvalidArgument, "spec.initiators")
 	_, err = update(&pb.HostSpec{MaxSessions: 7}, "spec")
-	wantField(t, err, codes.InvalidArgument, "host.spec.initiators")
+	wantField(t, err, codes.InvalidArgument, "spec.initiators")
 	_, err = update(&pb.HostSpec{MaxSessions: 7})
-	wantField(t, err, codes.InvalidArgument, "host.spec.initiators")
+	wantField(t, err, codes.InvalidArgument, "spec.initiators")
 	_, err = update(nil, "spec.max_sessions")
-	wantField(t, err, codes.InvalidArgument, "host.spec")
+	wantField(t, err, codes.InvalidArgument, "spec")
 }
 
 // A change is made from the version that was read, or refused; without a version, from the stored one.
@@ -106,9 +106,9 @@ func TestAViolatedPatternIsDescribedInWords(t *testing.T) {
 		request      *pb.CreateStoragePoolRequest
 		field, words string
 	}{
-		{pool("Bad_Name", &pb.LocalPool{Node: "n", Directory: "/srv"}), "storage_pool.meta.name", "lower-case letters"},
-		{pool("p", &pb.LocalPool{Node: "n", Directory: "srv"}), "storage_pool.spec.local.directory", "an absolute path"},
-		{pool("p", &pb.LocalPool{Node: "n", Devices: []string{"sdb"}}), "storage_pool.spec.local.devices[0]", "below /dev"},
+		{pool("Bad_Name", &pb.LocalPool{Node: "n", Directory: "/srv"}), "meta.name", "lower-case letters"},
+		{pool("p", &pb.LocalPool{Node: "n", Directory: "srv"}), "spec.local.directory", "an absolute path"},
+		{pool("p", &pb.LocalPool{Node: "n", Devices: []string{"sdb"}}), "spec.local.devices[0]", "below /dev"},
 	} {
 		_, err := pb.NewStoragePoolServiceClient(s.as("admin")).CreateStoragePool(t.Context(), c.request)
 		wantField(t, err, codes.InvalidArgument, c.field)

@@ -65,6 +65,15 @@ func (s *Store) Leader(ctx context.Context) (string, error) {
 	return string(got.Kvs[0].Value), nil
 }
 
+// Replicas returns the number of replicas that lead or wait to lead. One that has ended counts until its lease ends, after LeaderTTL.
+func (s *Store) Replicas(ctx context.Context) (int, error) {
+	got, err := s.client.Get(ctx, s.prefix+"leader/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return int(got.Count), nil
+}
+
 // begin returns a transaction that is committed only during the term.
 func (term *Term) begin() *tx {
 	t := &tx{}

@@ -21,6 +21,7 @@ func main() {
 	flag.StringVar(&client, "client", "", "URL for clients")
 	flag.StringVar(&peer, "peer", "", "URL for other members")
 	flag.StringVar(&config.InitialCluster, "members", "", "all as name=url,...")
+	flag.Int64Var(&config.QuotaBackendBytes, "quota-backend-bytes", 0, "the most space of its database; 0: etcd's default")
 	flag.Parse()
 	config.MaxTxnOps, config.MaxRequestBytes = 16384, 8<<20
 	config.LogLevel = "warn"
