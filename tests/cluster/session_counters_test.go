@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
@@ -31,7 +32,8 @@ func TestTheCountersOfASessionAreTheIOThatItsHostPerformed(t *testing.T) {
 		}
 	}
 	type counters struct{ Reads, Writes, ReadBytes, WriteBytes json.Number }
-	want := counters{"7", "5", json.Number(fmt.Sprint(reads * readBlocks * blockSize)), json.Number(fmt.Sprint(writes * writeBlocks * blockSize))}
+	exactly := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
+	want := counters{exactly(reads), exactly(writes), exactly(reads * readBlocks * blockSize), exactly(writes * writeBlocks * blockSize)}
 	if err := netns.Until(ctx, func() error {
 		shown, err := c.Control(ctx, "session", "list", "--gateway", cluster.GatewayName(0), "-o", "json")
 		if err != nil {
