@@ -42,7 +42,7 @@ func (l *live) shop() {
 	}
 	session := func(tsih uint32) *model.Session {
 		return &model.Session{Gateway: "gw-1", TSIH: tsih, TargetIQN: "iqn.2026-11.dev.sluice:shop", HostUID: host.Meta.UID,
-			Initiator: "iqn.2026-11.org.example:web", ISID: "00023d000001", PortalAddress: "192.0.2.1:3260", ReadBytes: 77}
+			Initiator: "iqn.2026-11.org.example:web", ISID: "00023d000001", PortalAddress: "192.0.2.1:3260", Reads: 41, Writes: 53, ReadBytes: 77, OtherCommands: 67}
 	}
 	l.logIn(session(1), session(2))
 }

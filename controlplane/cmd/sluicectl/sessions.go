@@ -26,10 +26,9 @@ var sessionKind = &kind{
 		of("GATEWAY", func(s *pb.Session) string { return s.GetStatus().GetGateway() }),
 		of("PORTAL", func(s *pb.Session) string { return s.GetStatus().GetPortalAddress() }),
 		of("SINCE", sessionSince),
-		of("COMMANDS", func(s *pb.Session) string {
-			counters := s.GetStatus().GetCounters() // a gateway counts all commands together, or reads and writes apart
-			return total(counters.GetReads() + counters.GetWrites() + counters.GetOtherCommands())
-		}),
+		of("READS", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetReads()) }),
+		of("WRITES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetWrites()) }),
+		wide("OTHER", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetOtherCommands()) }),
 		of("READ-BYTES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetReadBytes()) }),
 		of("WRITE-BYTES", func(s *pb.Session) string { return total(s.GetStatus().GetCounters().GetWriteBytes()) }),
 		wide("FROM", func(s *pb.Session) string { return s.GetStatus().GetInitiatorAddress() }),

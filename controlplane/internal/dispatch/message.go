@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -253,18 +254,20 @@ func commitResult(err error) (pb.CommitResult, string) {
 	return pb.CommitResult_COMMIT_RESULT_UNSPECIFIED, err.Error()
 }
 
-// counterInterval is the interval at which a session's counters are stored. They change all the time, and no decision depends on
-// them.
-const counterInterval = 10 * time.Second
+// counterInterval is the shortest interval at which a session's counters are stored. A gateway reports them every 10 s and does not
+// repeat a report, so a report that is dropped here may be the last of an idle session. The interval is half of the gateway's: it
+// drops only the reports of a gateway that sends too many, and no report that was delayed less than 5 s.
+const counterInterval = 5 * time.Second
 
-// sessionRecorder maintains the register of a gateway's sessions. It stores changes of counters only every counterInterval.
+// sessionRecorder maintains the register of a gateway's sessions. It stores changes of counters at most every counterInterval.
 type sessionRecorder struct {
 	stored map[uint32]storedSession
 }
 
-// storedSession is a stored session and the time at which it was stored. A TSIH is reused.
+// storedSession is a stored session. A TSIH is reused.
 type storedSession struct {
-	at      time.Time
+	// When a change of nothing but counters was last stored; zero if none was.
+	counted time.Time
 	session *model.Session
 }
 
@@ -278,13 +281,19 @@ func (r *sessionRecorder) record(ctx context.Context, g *gatewayStream, observed
 		r.stored = nil
 	}
 	var put []*model.Session
+	changed := map[uint32]storedSession{}
 	for _, reported := range own {
 		session := sessionFrom(g.name, reported)
 		known, stored := r.stored[session.TSIH]
-		if stored && now.Sub(known.at) < counterInterval && onlyCounts(known.session, session) {
-			continue
+		next := storedSession{session: session}
+		if stored && onlyCounts(known.session, session) {
+			if now.Sub(known.counted) < counterInterval {
+				continue
+			}
+			next.counted = now
 		}
 		put = append(put, session)
+		changed[session.TSIH] = next
 	}
 	if err := g.connection.StoreSessions(ctx, observed.GetFull(), put, observed.GetEnded()); err != nil {
 		return err
@@ -292,9 +301,7 @@ func (r *sessionRecorder) record(ctx context.Context, g *gatewayStream, observed
 	if r.stored == nil {
 		r.stored = map[uint32]storedSession{}
 	}
-	for _, session := range put {
-		r.stored[session.TSIH] = storedSession{now, session}
-	}
+	maps.Copy(r.stored, changed)
 	for _, tsih := range observed.GetEnded() {
 		delete(r.stored, tsih)
 	}

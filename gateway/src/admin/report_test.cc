@@ -24,6 +24,8 @@ iscsi::SessionView a_session() {
   view.uptime = 3725 * kSecond;
   view.silence = 500 * kMillisecond;
   view.commands = 99;
+  view.reads = 60;
+  view.writes = 30;
   view.in_flight = 3;
   view.data_in_bytes = 3 << 20;
   view.data_out_bytes = 512;

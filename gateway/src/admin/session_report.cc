@@ -67,6 +67,8 @@ ordered_json to_json(const iscsi::SessionView& s) {
       {"uptime_seconds", seconds(s.uptime)},
       {"silence_seconds", seconds(s.silence)},
       {"commands", s.commands},
+      {"reads", s.reads},
+      {"writes", s.writes},
       {"in_flight", s.in_flight},
       {"data_out_bytes", s.data_out_bytes},
       {"data_in_bytes", s.data_in_bytes},

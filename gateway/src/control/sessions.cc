@@ -25,6 +25,7 @@ void put_parameters(const iscsi::Parameters& p, wire::SessionObserved* session) 
 
 bool same_counts(const wire::SessionObserved& a, const wire::SessionObserved& b) {
   return a.read_bytes() == b.read_bytes() && a.write_bytes() == b.write_bytes() &&
+         a.reads() == b.reads() && a.writes() == b.writes() &&
          a.other_commands() == b.other_commands();
 }
 
@@ -50,7 +51,9 @@ wire::SessionObserved SessionReport::observe(const iscsi::SessionView& view, int
   session.set_login_time_ms(now_ms - view.uptime / kMillisecond);
   session.set_read_bytes(view.data_in_bytes);
   session.set_write_bytes(view.data_out_bytes);
-  session.set_other_commands(view.commands);
+  session.set_reads(view.reads);
+  session.set_writes(view.writes);
+  session.set_other_commands(view.commands - view.reads - view.writes);
   put_parameters(p, &session);
   return session;
 }

@@ -48,6 +48,18 @@ bool parse_ahs(ByteView ahs, ByteView first16, bool forwarding, Additional* out)
   return true;
 }
 
+// READ (6), (10), (12), (16).
+constexpr bool is_read(uint8_t opcode) {
+  return opcode == 0x08 || opcode == 0x28 || opcode == 0xa8 || opcode == 0x88;
+}
+
+// WRITE (6), (10), (12), (16), WRITE AND VERIFY (10), (12), (16), WRITE ATOMIC (16): the commands
+// that the statistics of a unit count as writes (lun::activity_of).
+constexpr bool is_write(uint8_t opcode) {
+  return opcode == 0x0a || opcode == 0x2a || opcode == 0xaa || opcode == 0x8a || opcode == 0x2e ||
+         opcode == 0xae || opcode == 0x8e || opcode == 0x9c;
+}
+
 }  // namespace
 
 void ScsiCommandIntake::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
@@ -72,6 +84,8 @@ void ScsiCommandIntake::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   task->command.arrived = arrived;
   tasks_.insert(task);
   ++commands_;
+  reads_ += is_read(task->command.cdb[0]) ? 1 : 0;
+  writes_ += is_write(task->command.cdb[0]) ? 1 : 0;
   session_.shard.counters->commands.add();
   if (pdu.data_size != 0 || task->announces_data()) {
     if (!data_out_.accept_immediate(pdu, task)) return;

@@ -36,6 +36,8 @@ class ScsiCommandIntake {
   void on_scsi_command(pdu::Pdu& pdu, Nanos arrived);
 
   uint64_t commands() const { return commands_; }  // number of accepted ones
+  uint64_t reads() const { return reads_; }        // READ commands among them
+  uint64_t writes() const { return writes_; }      // WRITE commands among them
 
  private:
   bool accept_command(pdu::Pdu& pdu, Task* task);
@@ -48,6 +50,8 @@ class ScsiCommandIntake {
   DataOutReceiver& data_out_;
   TaskExecution& execution_;
   uint64_t commands_ = 0;
+  uint64_t reads_ = 0;
+  uint64_t writes_ = 0;
 };
 
 }  // namespace sluice::iscsi

@@ -285,6 +285,8 @@ void Session::describe(SessionView* view) const {
   view->state = state_text(context_);
   view->uptime = context_.shard.now - context_.started;
   view->commands = commands_.commands();
+  view->reads = commands_.reads();
+  view->writes = commands_.writes();
   view->in_flight = tasks_.in_use();
   view->data_in_bytes = data_in_.bytes();
   view->data_out_bytes = data_out_.bytes();

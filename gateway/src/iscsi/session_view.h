@@ -24,6 +24,8 @@ struct SessionView {
   Nanos silence = 0;                // time since the last byte from the initiator
 
   uint64_t commands = 0;        // accepted SCSI commands
+  uint64_t reads = 0;           // READ commands among them
+  uint64_t writes = 0;          // WRITE commands among them
   uint32_t in_flight = 0;       // commands without a response
   uint64_t data_out_bytes = 0;  // payload from the initiator
   uint64_t data_in_bytes = 0;   // payload to the initiator

@@ -3431,9 +3431,9 @@ type SessionObserved struct {
 	LoginTimeMs int64 `protobuf:"varint,9,opt,name=login_time_ms,json=loginTimeMs,proto3" json:"login_time_ms,omitempty"`
 	// Negotiated values by key (RFC 7143 §13), at most 64.
 	Parameters map[string]string `protobuf:"bytes,10,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// READ commands since the login.
+	// READ commands since the login. A gateway reports changed counters of a session every 10 s.
 	Reads uint64 `protobuf:"varint,11,opt,name=reads,proto3" json:"reads,omitempty"`
-	// WRITE commands since the login.
+	// WRITE, WRITE AND VERIFY and WRITE ATOMIC commands since the login.
 	Writes uint64 `protobuf:"varint,12,opt,name=writes,proto3" json:"writes,omitempty"`
 	// Bytes that the host read since the login.
 	ReadBytes uint64 `protobuf:"varint,13,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`

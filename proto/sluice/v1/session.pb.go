@@ -225,12 +225,12 @@ func (x *SessionStatus) GetCounters() *SessionCounters {
 	return nil
 }
 
-// SessionCounters count since the login.
+// SessionCounters count since the login. They are at most 15 s old.
 type SessionCounters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// READ commands.
 	Reads uint64 `protobuf:"varint,1,opt,name=reads,proto3" json:"reads,omitempty"`
-	// WRITE commands.
+	// WRITE, WRITE AND VERIFY and WRITE ATOMIC commands.
 	Writes uint64 `protobuf:"varint,2,opt,name=writes,proto3" json:"writes,omitempty"`
 	// Bytes that the host read.
 	ReadBytes uint64 `protobuf:"varint,3,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
