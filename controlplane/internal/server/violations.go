@@ -58,17 +58,28 @@ func describe(violation *protovalidate.Violation) string {
 	return text
 }
 
-var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+var (
+	units        = []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	decimalUnits = []string{"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}
+)
 
-// inBytes adds the largest unit of which a number of bytes is a multiple: `1 MiB` for 1048576.
+// inBytes adds the largest unit of which a number of bytes is a multiple: `1 MiB` for 1048576, `1 TB` for 10^12.
 func inBytes(digits string) string {
 	count, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
 		return digits + " bytes"
 	}
-	unit := 0
-	for count > 0 && count%1024 == 0 && unit < len(units)-1 {
-		count, unit = count/1024, unit+1
+	binary, unit := inUnit(count, 1024)
+	if decimal, power := inUnit(count, 1000); decimal < binary {
+		return fmt.Sprintf("%d %s", decimal, decimalUnits[power])
 	}
-	return fmt.Sprintf("%d %s", count, units[unit])
+	return fmt.Sprintf("%d %s", binary, units[unit])
+}
+
+// inUnit divides a count by a base as long as no remainder is left, and returns how often.
+func inUnit(count, base uint64) (rest uint64, power int) {
+	for count > 0 && count%base == 0 && power < len(units)-1 {
+		count, power = count/base, power+1
+	}
+	return count, power
 }
