@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,24 @@ func (s *system) poolIn(name string, prepare ...string) (directory string, err e
 		}
 	}
 	return directory, errors.Join(s.ctl("pool create "+name+" --node node-1 --directory "+directory), s.reachable(name))
+}
+
+// unmountBelow unmounts what is mounted below a directory, the last mount first: pools of their own, and mounts that repairs made.
+func unmountBelow(directory string) error {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var places []string
+	for line := range strings.Lines(string(mounts)) {
+		if words := strings.Fields(line); strings.HasPrefix(words[4], directory+"/") {
+			places = append(places, words[4])
+		}
+	}
+	for _, place := range slices.Backward(places) {
+		err = errors.Join(err, command("umount "+place))
+	}
+	return err
 }
 
 // reachable waits until a gateway has identified a pool.

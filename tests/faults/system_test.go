@@ -32,7 +32,7 @@ func TestEveryFaultIsReportedWithItsCauseUntilItIsRepaired(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { // after the processes have ended
-		if err := errors.Join(hanging.Close(), pool.Unmount()); err != nil {
+		if err := errors.Join(hanging.Close(), pool.Unmount(), unmountBelow(directory)); err != nil {
 			t.Error(err)
 		}
 	})
