@@ -38,7 +38,7 @@ def samples(text):
 
 class Figures:
     def __init__(self, gateway):
-        self.samples = samples(gateway.metrics_text())
+        self.samples = samples(gateway.metrics_text()) | samples(gateway.metrics_text('/metrics/lun-latency'))
 
     def value(self, name, **labels):
         return self.samples['sluice_gateway_' + name, frozenset(labels.items())]
@@ -75,6 +75,7 @@ def per_lun(scene):
             assert now.lun('lun_payload_bytes_total', lun, operation) == size, (lun, operation)
     for lun, operation, count in ((1, 'read', 7), (1, 'write', 5), (2, 'read', 3), (2, 'write', 0)):
         assert now.lun('lun_latency_seconds_count', lun, operation) == count, (lun, operation)
+        assert now.lun('lun_service_seconds_total', lun, operation) == now.lun('lun_latency_seconds_sum', lun, operation), (lun, operation)
     assert now.value('lun_size_bytes', target=TARGET, lun='1') == 64 << 20
 
 
@@ -152,9 +153,10 @@ def promtool(scene):
     if not shutil.which('promtool'):
         raise Skip('promtool is not installed')
     gateway, _ = busy_gateway(scene)
-    done = subprocess.run(['promtool', 'check', 'metrics'], input=gateway.metrics_text(), text=True,
-                          capture_output=True, timeout=60)
-    assert done.returncode == 0 and not done.stderr, done.stderr + done.stdout
+    for path in ('/metrics', '/metrics/lun-latency'):
+        done = subprocess.run(['promtool', 'check', 'metrics'], input=gateway.metrics_text(path), text=True,
+                              capture_output=True, timeout=60)
+        assert done.returncode == 0 and not done.stderr, path + done.stderr + done.stdout
 
 
 ODD = {'HeaderDigest': 'CRC32C', 'DataDigest': 'CRC32C', 'InitialR2T': 'Yes', 'ImmediateData': 'No',

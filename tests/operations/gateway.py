@@ -151,8 +151,8 @@ class Gateway:
     def ask_json(self, what):
         return json.loads(self.ask(what, '--json'))
 
-    def metrics_text(self):
-        address = f'http://127.0.0.1:{self.metrics_port}/metrics'
+    def metrics_text(self, path='/metrics'):
+        address = f'http://127.0.0.1:{self.metrics_port}{path}'
         with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
             return answer.read().decode()
 

@@ -103,14 +103,23 @@ void add_reactor(Families& out, const std::string& reactor, const CounterValues&
             number(c.buffer_budget_bytes));
 }
 
-void add_latency(Families& out, const Labels& lun, const lun::UnitSnapshot& s) {
+const char* const kLatency =
+    "From the arrival of a command's PDU, as its reactor saw it, to the end of the batch that "
+    "answered "
+    "it; what the network and a slow reader take is not in it.";
+
+Labels labels_of(const lun::Target& target, const lun::Target::LunEntry& entry) {
+  return {{"target", target.iqn()}, {"lun", to_string(entry.lun)}};
+}
+
+Labels with(Labels labels, const char* key, std::string_view value) {
+  labels.emplace_back(key, std::string(value));
+  return labels;
+}
+
+void add_lun_latency(Families& out, const Labels& lun, const lun::UnitSnapshot& s) {
   const auto histogram = [&](const char* operation, const lun::LatencySnapshot& latency) {
-    Labels labels = lun;
-    labels.emplace_back("operation", operation);
-    out.histogram("lun_latency_seconds",
-                  "From the arrival of a command's PDU, as its reactor saw it, to the end of the "
-                  "batch that answered it; what the network and a slow reader take is not in it.",
-                  std::move(labels), latency);
+    out.histogram("lun_latency_seconds", kLatency, with(lun, "operation", operation), latency);
   };
   histogram("read", s.read_latency);
   histogram("write", s.write_latency);
@@ -119,23 +128,30 @@ void add_latency(Families& out, const Labels& lun, const lun::UnitSnapshot& s) {
 
 void add_lun(Families& out, const Labels& lun, const lun::Unit& unit) {
   const lun::UnitSnapshot s = unit.statistics().snapshot();
-  const auto with = [&](const char* key, std::string_view value) {
-    Labels labels = lun;
-    labels.emplace_back(key, std::string(value));
-    return labels;
-  };
   for (size_t i = 0; i < lun::kActivities; ++i) {
     out.counter("lun_operations_total", "Commands completed, well or not.",
-                with("operation", name_of(static_cast<lun::Activity>(i))),
+                with(lun, "operation", name_of(static_cast<lun::Activity>(i))),
                 number(s.operations.at(i)));
   }
   const char* payload = "Data of successful commands.";
-  out.counter("lun_payload_bytes_total", payload, with("operation", "read"), number(s.read_bytes));
-  out.counter("lun_payload_bytes_total", payload, with("operation", "write"),
+  out.counter("lun_payload_bytes_total", payload, with(lun, "operation", "read"),
+              number(s.read_bytes));
+  out.counter("lun_payload_bytes_total", payload, with(lun, "operation", "write"),
               number(s.written_bytes));
+  const auto service = [&](const char* operation, const lun::LatencySnapshot& latency) {
+    out.counter(
+        "lun_service_seconds_total",
+        "Sum of the latencies of all commands; /metrics/lun-latency has their distribution.",
+        with(lun, "operation", operation), number(latency.sum) / 1e9);
+  };
+  service("read", s.read_latency);
+  service("write", s.write_latency);
+  service("other", s.other_latency);
   for (size_t i = 0; i < lun::kFailures; ++i) {
-    out.counter("lun_failures_total", "Commands that ended with another status than GOOD.",
-                with("kind", name_of(static_cast<lun::Failure>(i))), number(s.failures.at(i)));
+    if (s.failures.at(i) == 0) continue;
+    out.counter("lun_failures_total",
+                "Commands that ended with another status than GOOD, by kinds that the LUN has had.",
+                with(lun, "kind", name_of(static_cast<lun::Failure>(i))), number(s.failures.at(i)));
   }
   out.gauge("lun_queue_depth", "Commands under way.", lun, number(s.in_flight));
   out.gauge("lun_size_bytes", "Capacity.", lun, number(unit.blocks() * unit.block_size()));
@@ -144,7 +160,6 @@ void add_lun(Families& out, const Labels& lun, const lun::Unit& unit) {
   out.gauge("lun_stuck",
             "1 while the medium of the LUN has commands and has completed none for 1.4 s, else 0.",
             lun, unit.stuck() ? 1 : 0);
-  add_latency(out, lun, s);
 }
 
 }  // namespace
@@ -163,7 +178,17 @@ std::vector<prometheus::MetricFamily> Collector::Collect() const {
   }
   for (const auto& target : sources_.exports->all()) {
     for (const auto& entry : target->luns()) {
-      add_lun(out, {{"target", target->iqn()}, {"lun", to_string(entry.lun)}}, *entry.unit);
+      add_lun(out, labels_of(*target, entry), *entry.unit);
+    }
+  }
+  return out.take();
+}
+
+std::vector<prometheus::MetricFamily> LunLatencyCollector::Collect() const {
+  Families out;
+  for (const auto& target : exports_.all()) {
+    for (const auto& entry : target->luns()) {
+      add_lun_latency(out, labels_of(*target, entry), entry.unit->statistics().snapshot());
     }
   }
   return out.take();

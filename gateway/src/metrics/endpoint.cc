@@ -39,11 +39,14 @@ std::string host_of(const std::string& address) {
 class HttpEndpoint final : public Endpoint {
  public:
   HttpEndpoint(const std::string& address, Sources sources)
-      : host_(host_of(address)), collector_(std::make_shared<Collector>(std::move(sources))) {
+      : host_(host_of(address)),
+        lun_latency_(std::make_shared<LunLatencyCollector>(*sources.exports)),
+        collector_(std::make_shared<Collector>(std::move(sources))) {
     exposer_.emplace(std::vector<std::string>{"listening_ports", address, "num_threads", "2",
                                               "request_timeout_ms", "5000", "enable_keep_alive",
                                               "no"});
     exposer_->RegisterCollectable(collector_);
+    exposer_->RegisterCollectable(lun_latency_, "/metrics/lun-latency");
   }
 
   // CivetWeb sees that it shall stop after it accepted a connection, else only every two seconds:
@@ -72,6 +75,7 @@ class HttpEndpoint final : public Endpoint {
 
  private:
   const std::string host_;
+  std::shared_ptr<LunLatencyCollector> lun_latency_;
   std::shared_ptr<Collector> collector_;
   std::optional<prometheus::Exposer> exposer_;
 };

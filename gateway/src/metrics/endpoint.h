@@ -1,4 +1,4 @@
-// The HTTP endpoint that Prometheus scrapes: GET /metrics.
+// The HTTP endpoint that Prometheus scrapes: GET /metrics and GET /metrics/lun-latency.
 //
 // Threads: two of its own. Bounded: a third client waits, a slow one is dropped after 5 s.
 #pragma once

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -25,6 +27,7 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class NoReactors final : public Reactors {
@@ -61,6 +64,9 @@ class Metrics : public testing::Test {
   std::string text() {
     return prometheus::TextSerializer().Serialize(Collector(sources()).Collect());
   }
+  std::string latency_text() {
+    return prometheus::TextSerializer().Serialize(LunLatencyCollector(exports_).Collect());
+  }
 
   NoReactors reactors_;
   lun::Exports exports_;
@@ -71,7 +77,9 @@ class Metrics : public testing::Test {
 
 TEST_F(Metrics, NamesFollowPrometheusConventions) {
   std::set<std::string> names;
-  for (const MetricFamily& family : Collector(sources()).Collect()) {
+  std::vector<MetricFamily> families = Collector(sources()).Collect();
+  std::ranges::move(LunLatencyCollector(exports_).Collect(), std::back_inserter(families));
+  for (const MetricFamily& family : families) {
     const std::string& name = family.name;
     EXPECT_TRUE(names.insert(name).second) << name << " twice";
     EXPECT_TRUE(prometheus::CheckMetricName(name)) << name;
@@ -163,17 +171,45 @@ TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
         "lun_failures_total{" + lun + ",kind=\"medium\"} 1\n", "lun_queue_depth{" + lun + "} 1\n",
         "lun_size_bytes{" + lun + "} 1048576\n", "lun_ready{" + lun + "} 1\n",
         "lun_stuck{" + lun + "} 0\n",
-        "lun_latency_seconds_count{" + lun + ",operation=\"read\"} 2\n",
-        "lun_latency_seconds_bucket{" + lun + ",operation=\"read\",le=\"+Inf\"} 2\n"}) {
+        "lun_service_seconds_total{" + lun + ",operation=\"read\"} 20.0001\n"}) {
     EXPECT_THAT(out, HasSubstr("sluice_gateway_" + line));
+  }
+  EXPECT_THAT(out, Not(HasSubstr("kind=\"not-ready\""))) << "a kind of failure that it has not had";
+  const std::string latency = latency_text();
+  for (const std::string& line :
+       {"lun_latency_seconds_count{" + lun + ",operation=\"read\"} 2\n",
+        "lun_latency_seconds_bucket{" + lun + ",operation=\"read\",le=\"+Inf\"} 2\n"}) {
+    EXPECT_THAT(latency, HasSubstr("sluice_gateway_" + line));
+  }
+}
+
+TEST_F(Metrics, AThousandLunsAreLessThanTwoMegabytesByDefault) {
+  constexpr size_t kLuns = 1000;
+  constexpr size_t kMostBytes = 2'000'000;
+  auto& shard = unit_->statistics().shard(0);
+  shard.complete(lun::Activity::kRead).add(1'234'567'890'123, 1'000'000);
+  shard.read_bytes.add(uint64_t{1} << 50);
+  std::vector<lun::Target::LunEntry> luns;
+  for (uint64_t number = 0; number < kLuns; ++number)
+    luns.push_back({.lun = number, .unit = unit_});
+  const std::string iqn = "iqn.2026-11.dev.sluice:a-name-of-usual-length";
+  auto target = std::make_shared<lun::Target>(iqn, "", 2);
+  target->set_luns(luns, reactors_);
+  exports_.add(target);
+  const std::string out = text();
+  EXPECT_LT(out.size(), kMostBytes);
+  for (const char* name :
+       {"lun_operations_total", "lun_payload_bytes_total", "lun_service_seconds_total",
+        "lun_queue_depth", "lun_size_bytes", "lun_ready", "lun_stuck"}) {
+    EXPECT_THAT(out, HasSubstr("sluice_gateway_" + std::string(name) + "{target=\"" + iqn +
+                               "\",lun=\"999\""));
   }
 }
 
 TEST_F(Metrics, LatencyBucketsAreAscendingAndCumulative) {
   auto& shard = unit_->statistics().shard(0);
   shard.complete(lun::Activity::kWrite).add(100 * kMicrosecond);
-  for (const MetricFamily& family : Collector(sources()).Collect()) {
-    if (family.name != "sluice_gateway_lun_latency_seconds") continue;
+  for (const MetricFamily& family : LunLatencyCollector(exports_).Collect()) {
     for (const auto& metric : family.metric) {
       if (metric.label.back().value != "write") continue;
       const auto& buckets = metric.histogram.bucket;
@@ -191,8 +227,8 @@ TEST_F(Metrics, LatencyBucketsAreAscendingAndCumulative) {
   FAIL() << "no write latency";
 }
 
-// GET /metrics, the whole answer.
-std::string scrape(int port) {
+// GET, the whole answer.
+std::string scrape(int port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -200,7 +236,7 @@ std::string scrape(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string answer;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
     std::array<char, 65536> chunk;
     for (ssize_t got; (got = read(fd, chunk.data(), chunk.size())) > 0;) {
@@ -214,9 +250,13 @@ std::string scrape(int port) {
 TEST_F(Metrics, AreServedOverHttp) {
   const Result<std::unique_ptr<Endpoint>> endpoint = Endpoint::start("127.0.0.1:0", sources());
   ASSERT_TRUE(endpoint.ok()) << endpoint.error();
-  const std::string answer = scrape(endpoint.value()->port());
+  const std::string answer = scrape(endpoint.value()->port(), "/metrics");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(answer, HasSubstr("sluice_gateway_lun_operations_total"));
+  EXPECT_THAT(answer, Not(HasSubstr("sluice_gateway_lun_latency_seconds_bucket")));
+  const std::string latency = scrape(endpoint.value()->port(), "/metrics/lun-latency");
+  EXPECT_THAT(latency, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(latency, HasSubstr("sluice_gateway_lun_latency_seconds_bucket"));
 }
 
 TEST_F(Metrics, AnAddressInUseIsReportedInTheError) {
