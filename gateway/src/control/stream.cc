@@ -160,7 +160,10 @@ class StreamImpl final : public Stream {
       const std::string why = one_stream(endpoint);
       if (stopping()) return;
       failures = Clock::now() - begun >= nanos(limits::kStreamSettled) ? 0 : failures + 1;
-      log::repeated(log::Level::kWarning, endpoint + " " + why, "no stream to the control plane",
+      std::string cause = endpoint;
+      cause += ' ';
+      cause += why;
+      log::repeated(log::Level::kWarning, cause, "no stream to the control plane",
                     {{"endpoint", endpoint}, {"reason", why}});
       pause(failures);
     }
