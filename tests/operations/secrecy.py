@@ -82,7 +82,8 @@ def shows_nothing(scene, form):
     gateway.log.wait_for('12 to 255')
     assert gateway.stop() == 0
     log = gateway.log.all()
-    assert log.count('login refused') >= 14 and 'reload failed' in log, 'the log tells less than was done'
+    # A line for each initiator and for discovery: equal causes have one line each minute.
+    assert log.count('login refused') >= 4 and 'reload failed' in log, 'the log tells less than was done'
     nowhere(log, 'the log', (*ALL, SHORT))
 
 
