@@ -43,6 +43,8 @@ var (
 	noOwner = phase{[]string{unavailable}, []string{unavailable}, []string{"unavailable,unavailable,unavailable"}}
 	// cutOff: the outsider reaches neither the owner nor the control plane. Only its own group differs (R11).
 	cutOff = phase{[]string{unavailable}, []string{unavailable}, []string{"optimized,non-optimized,unavailable"}}
+	// reconnects: the outsider hears the control plane again, and its connection to the owner is not open yet.
+	reconnects = phase{[]string{transition}, []string{transition}, []string{ownedByFirst}}
 	// removing: the owner has removed the LUN, and refuses forwarded commands; the forwarder removes it a moment later.
 	removing = phase{[]string{good, noLogicalLUN}, []string{good, noLogicalLUN}, []string{ownedByFirst}}
 	// noLUN: the LUN is gone.
@@ -113,7 +115,7 @@ func TestAccessStatesOfEachPathWhileAVolumeLosesItsOwner(t *testing.T) {
 					err = errors.Join(err, paths[outsider].shows(ctx, "READ", group))
 				}
 				return errors.Join(err, paths[outsider].more(ctx, 2), undo())
-			}, 0, [gateways][]phase{{before}, {before}, {before, unreached, cutOff, before}}},
+			}, 0, [gateways][]phase{{before}, {before}, {before, unreached, cutOff, reconnects, before}}},
 		{"deletion of the volume, which is refused while it is a LUN", nil, func(ctx context.Context, paths []*pathWatch) error {
 			_, err := c.Control(ctx, "volume", "delete", cluster.VolumeName(1))
 			if err == nil {

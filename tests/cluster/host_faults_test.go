@@ -80,6 +80,16 @@ func TestWhatHostsMeetIsFoundByEveryReplicaAndEndsAfterwards(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := netns.Until(ctx, func() error { // until the gateway has the secret
+		session, err := initiator.Login(ctx, initiator.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: cluster.Initiator + "2",
+			CHAP: &initiator.CHAP{User: "u", Secret: secret}})
+		if err == nil {
+			session.Close()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	attempt := func(options initiator.Options) {
 		options.Portal = c.Portals(0)[0]
 		var refused *initiator.LoginError

@@ -70,6 +70,8 @@ var gatewayRows = []fault{
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: occupied(func(s *system) string { return s.Portals(second)[0] })},
 	{name: "a gateway runs on another node than its object says", id: "GatewayRefused", object: "Gateway/gw-2", cause: "node-77",
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: restarted("--node", "node-77")},
+	{name: "a gateway is started twice", id: "GatewayStartedTwice", object: "Gateway/gw-2", cause: "PortsInUse", lasts: 45 * time.Second,
+		known: "the finding ends 45 s after the last attempt of the second process", induce: twice},
 	{name: "a drain cannot end", id: "DrainBlocked", object: "Gateway/gw-3", cause: "far", grace: 5 * time.Second,
 		known: "a volume that cannot leave is checked every 3 s", induce: func(s *system) (func() error, error) {
 			return func() error { return s.Undrain(s.ctx, third) }, s.Drain(s.ctx, third)
@@ -93,6 +95,25 @@ func occupied(address func(*system) string) func(*system) (func() error, error) 
 		}
 		return other.Kill, err
 	}
+}
+
+// twice starts a second process of a gateway.
+func twice(s *system) (func() error, error) {
+	first, directory := s.Gateways[second], filepath.Join(s.Directory, "twice")
+	words := slices.Clone(first.Arguments)
+	for i, word := range words[:len(words)-1] {
+		switch word {
+		case "--admin-socket":
+			words[i+1] = filepath.Join(directory, "socket")
+		case "--state-dir":
+			words[i+1] = filepath.Join(directory, "state")
+		}
+	}
+	again := &netns.Process{Name: "gw-2 again", Node: first.Node, Arguments: words, Log: filepath.Join(directory, "log")}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, err
+	}
+	return again.Kill, again.Start()
 }
 
 // restarted starts a gateway with another value of an option, and then as before.

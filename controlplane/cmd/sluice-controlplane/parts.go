@@ -35,6 +35,7 @@ type parts struct {
 	// certificates of this process and of its callers.
 	certificates *server.Certificates
 	findings     *api.Findings
+	loads        *api.Loads
 	log          *slog.Logger
 }
 
@@ -44,6 +45,7 @@ func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.L
 	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
 		p.certificateEnds, registry)
 	p.findings = api.NewFindings(kept, p.view, s.facts(kept, client, p.certificates), registry)
+	p.loads = api.NewLoads(kept, p.view, log)
 	p.findings.RecordEvents(p.events.record, log)
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
@@ -117,6 +119,7 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error { return p.certificates.Run(ctx) })
 	group.Go(func() error { return p.events.run(ctx) })
 	group.Go(func() error { return p.findings.Run(ctx) })
+	group.Go(func() error { return p.loads.Run(ctx) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -243,7 +243,8 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 
 func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry,
+	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams,
+		Insecure: s.insecure, Log: log, Registry: registry,
 		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: len(s.etcdEndpoints) == 0}}
 	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List
 	if !s.insecure {

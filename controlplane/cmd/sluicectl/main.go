@@ -89,6 +89,6 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options),
-		versionCommand(), statusCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+		versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	return root
 }

@@ -128,7 +128,7 @@ func (s *Service) newWelcome(number uint32) *pb.StreamWelcome {
 }
 
 // noteAdmission stores in the gateway's condition Refused whether the last process with its name was refused, and records an
-// event if that changes. A gateway that was never refused does not have the condition.
+// event if that changes. A gateway that was never refused does not have the condition. It also stores when a process was last refused.
 func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, found *refusal) {
 	c := model.Condition{Type: model.ConditionRefused, Status: model.ConditionFalse, Reason: reasonAdmitted,
 		ObservedGeneration: gateway.Meta.Generation}
@@ -140,8 +140,13 @@ func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, fou
 	changed := false
 	put := func(g *model.Gateway) (bool, error) {
 		known := slices.ContainsFunc(g.Status.Conditions, func(have model.Condition) bool { return have.Type == c.Type })
-		changed = (known || found != nil) && model.SetCondition(&g.Status.Conditions, c, time.Now())
-		return changed, nil
+		now := time.Now()
+		changed = (known || found != nil) && model.SetCondition(&g.Status.Conditions, c, now)
+		again := found != nil && now.Sub(g.Status.LastRefused) >= model.RefusedAgain
+		if again {
+			g.Status.LastRefused = now.UTC()
+		}
+		return changed || again, nil
 	}
 	seen := *gateway
 	seen.Status.Conditions = slices.Clone(gateway.Status.Conditions)

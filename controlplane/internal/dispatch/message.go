@@ -158,8 +158,14 @@ func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat)
 	}
 	report := model.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille(),
 		AppliedVersion: g.applied.version()}
-	report.Volumes = g.knownLoads(beat.GetLoads())
-	return g.connection.ObserveLoads(ctx, report)
+	known := g.knownLoads(beat.GetLoads())
+	for _, load := range known {
+		report.Volumes = append(report.Volumes, model.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
+	}
+	if err := g.connection.ObserveLoads(ctx, report); err != nil {
+		return err
+	}
+	return g.liveLoad(ctx, beat, known)
 }
 
 func volumeObservation(v *pb.VolumeObserved) model.VolumeObservation {

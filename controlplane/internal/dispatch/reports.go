@@ -132,15 +132,15 @@ func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]
 }
 
 // knownLoads drops the loads of volumes that do not exist or do not concern the gateway.
-func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []model.VolumeLoad {
-	var all []model.VolumeLoad
+func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []*pb.VolumeLoad {
+	var all []*pb.VolumeLoad
 	g.service.options.View.Read(func(o *objects.Objects) {
 		for _, load := range loads {
 			if !g.concernsVolume(o, load.GetUid()) {
 				g.ignore("load", load.GetUid())
 				continue
 			}
-			all = append(all, model.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
+			all = append(all, load)
 		}
 	})
 	return all

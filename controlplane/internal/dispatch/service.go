@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -61,6 +62,7 @@ type Service struct {
 	metrics      *metrics
 	floods       floods
 	hostFaultLog hostFaultLog
+	liveLoads    liveLoadDemand
 }
 
 // New returns the service. Streams receive changes only while Run runs.
@@ -72,7 +74,10 @@ func New(options Options) *Service {
 // Run sends changes to all streams until the context ends. Then it ends all streams.
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.stop)
-	return s.hub.run(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.watchLiveLoadRequests(ctx) })
+	group.Go(func() error { return s.hub.run(ctx) })
+	return group.Wait()
 }
 
 // Connect implements GatewayStreamService.

@@ -69,6 +69,8 @@ type gatewayStream struct {
 	version uint64
 	// lastKeepAlive is the time at which the connection was last kept alive.
 	lastKeepAlive time.Time
+	// lastLiveLoad is the time at which the gateway's live load was last stored.
+	lastLiveLoad time.Time
 	// unstored: the store did not accept a message of the gateway. probed is the time of the last check whether it accepts writes
 	// again.
 	unstored bool

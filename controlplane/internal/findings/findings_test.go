@@ -115,6 +115,11 @@ var faults = []fault{
 	}},
 	{"GatewayDisconnected", "Gateway/gw-2", "no connection to the control plane",
 		func(s *system) { s.gateway("gw-2").Status.Health = model.GatewayDisconnected }},
+	{"GatewayStartedTwice", "Gateway/gw-1", "PortsInUse", func(s *system) {
+		g := s.gateway("gw-1")
+		g.Status.Conditions = append(g.Status.Conditions, condition(model.ConditionRefused, model.ConditionTrue, "PortsInUse", "in use"))
+		g.Status.LastRefused = now.Add(-model.RefusedAgain)
+	}},
 	{"GatewayNeverConnected", "Gateway/gw-2", "has not connected", func(s *system) { s.gateway("gw-2").Status.Health = model.GatewayNew }},
 	{"GatewayDrained", "Gateway/gw-2", "is drained", func(s *system) { s.gateway("gw-2").Status.Health = model.GatewayDrained }},
 	{"DrainBlocked", "Gateway/gw-2", "cannot be drained: volume v cannot leave", func(s *system) {
@@ -325,9 +330,10 @@ func TestAPoolThatNoHostNeedsIsNoCriticalFinding(t *testing.T) {
 	}
 }
 
-func TestARefusedProcessIsNoFindingWhileAnotherProcessIsTheGateway(t *testing.T) {
+func TestAProcessThatIsNoLongerRefusedIsNoFindingWhileAnotherProcessIsTheGateway(t *testing.T) {
 	s := healthy()
 	s.gateway("gw-1").Status.Conditions = []model.Condition{condition(model.ConditionRefused, model.ConditionTrue, "PortsInUse", "in use")}
+	s.gateway("gw-1").Status.LastRefused = now.Add(-time.Minute)
 	if items := s.items(); len(items) > 0 {
 		t.Errorf("%+v", items)
 	}

@@ -35,11 +35,18 @@ func (s *survey) gateway(g *model.Gateway) {
 	}
 }
 
+// startedTwice is how long a refused process is a finding. It tries again every few seconds, and the store knows of it at intervals.
+const startedTwice = 3*model.RefusedAgain + 15*time.Second
+
 // health finds gateways that take no part, each by one rule.
 func (s *survey) health(g *model.Gateway) {
 	name, node, ready := g.Meta.Name, g.Spec.Node, conditionOf(g, model.ConditionReady)
 	since := ready.LastTransitionTime
 	refused := conditionOf(g, model.ConditionRefused)
+	if refused.Status == model.ConditionTrue && serving(g) && s.system.Time.Sub(g.Status.LastRefused) < startedTwice {
+		s.add(ruleGatewayStartedTwice, of(g), fmt.Sprintf("another process that names it was refused (%s): %s", refused.Reason, refused.Message),
+			"stop the process that should not be the gateway, or give each a name of its own", refused.LastTransitionTime)
+	}
 	switch {
 	case refused.Status == model.ConditionTrue && !serving(g):
 		s.add(ruleGatewayRefused, of(g), fmt.Sprintf("a process that names it was refused (%s): %s", refused.Reason, refused.Message),

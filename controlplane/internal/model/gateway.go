@@ -70,6 +70,9 @@ const (
 	GatewayDrained    GatewayHealth = "Drained"
 )
 
+// RefusedAgain is the interval at which GatewayStatus.LastRefused is stored.
+const RefusedAgain = 10 * time.Second
+
 // GatewayStatus is the observed state, and the values that are assigned once.
 type GatewayStatus struct {
 	// Number is cluster-wide, 1…65535, and never reused (R13). It is also the target port group.
@@ -86,10 +89,13 @@ type GatewayStatus struct {
 	PIDStartTime uint64 `json:"pidStartTime,omitempty"`
 	Version      string `json:"version,omitempty"`
 	// PairwiseKeys reports whether this incarnation authenticates to each peer with a separate key.
-	PairwiseKeys   bool        `json:"pairwiseKeys,omitempty"`
-	AppliedVersion uint64      `json:"appliedVersion,omitempty"`
-	LastSeen       time.Time   `json:"lastSeen,omitzero"`
-	Conditions     []Condition `json:"conditions,omitempty"`
+	PairwiseKeys   bool      `json:"pairwiseKeys,omitempty"`
+	AppliedVersion uint64    `json:"appliedVersion,omitempty"`
+	LastSeen       time.Time `json:"lastSeen,omitzero"`
+	// LastRefused is when a process with the gateway's name was last refused, at most RefusedAgain too early. A process that is refused
+	// tries again every few seconds.
+	LastRefused time.Time   `json:"lastRefused,omitzero"`
+	Conditions  []Condition `json:"conditions,omitempty"`
 }
 
 // Ref names the present incarnation.

@@ -44,6 +44,8 @@ type Options struct {
 	Self api.ControlPlane
 	// Findings serves what is wrong with the system; nil: not served.
 	Findings pb.FindingServiceServer
+	// Loads serves what objects do now; nil: not served.
+	Loads pb.LoadServiceServer
 	// Streams serves the gateways; nil: not served.
 	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure must allow.
@@ -117,6 +119,9 @@ func New(options Options) (*Server, error) {
 	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))
 	if options.Findings != nil {
 		pb.RegisterFindingServiceServer(s, options.Findings)
+	}
+	if options.Loads != nil {
+		pb.RegisterLoadServiceServer(s, options.Loads)
 	}
 	if options.Streams != nil {
 		pb.RegisterGatewayStreamServiceServer(s, options.Streams)

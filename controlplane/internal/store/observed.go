@@ -215,6 +215,7 @@ func (term *Term) ForgetGateway(ctx context.Context, number uint32) error {
 		clientv3.OpDelete(s.sessionKeyPrefix(number), clientv3.WithPrefix()),
 		clientv3.OpDelete(s.evictionPrefix(number), clientv3.WithPrefix()),
 		s.forgetHostFaults(number),
+		s.forgetLiveLoad(number),
 	}
 	from, end := s.observedPrefix(), clientv3.GetPrefixRangeEnd(s.observedPrefix())
 	connections := s.connectionKey("")

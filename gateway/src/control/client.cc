@@ -13,6 +13,7 @@
 #include "control/desired_file.h"
 #include "control/desired_saver.h"
 #include "control/host_access.h"
+#include "control/host_loads.h"
 #include "control/job_runner.h"
 #include "control/lun_numbers.h"
 #include "control/pool_prober.h"
@@ -86,9 +87,8 @@ class ClientImpl final : public Client {
                   stream_->observe(std::move(m));
                 }),
         applier_(setup_.around, volumes_, numbers_),
-        sessions_([this](const std::string& iqn, const std::string& initiator) {
-          return host_of(setup_.around.exports, iqn, initiator);
-        }) {}
+        sessions_(std::bind_front(host_of, std::ref(setup_.around.exports))),
+        host_loads_(std::bind_front(host_of, std::ref(setup_.around.exports))) {}
 
   ~ClientImpl() override {
     ClientImpl::stop(0);
@@ -322,7 +322,9 @@ class ClientImpl final : public Client {
     const bool counters =
         ++session_checks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
     wire::ConnectRequest m;
-    *m.mutable_sessions_observed() = sessions_.changes(setup_.sessions(), now_ms(), counters);
+    const std::vector<iscsi::SessionView> views = setup_.sessions();
+    *m.mutable_sessions_observed() = sessions_.changes(views, now_ms(), counters);
+    host_loads_.observe(views);
     const wire::SessionsObserved& changes = m.sessions_observed();
     session_count_ = sessions_.count();
     if (changes.put_size() != 0 || changes.ended_size() != 0) stream_->observe(std::move(m));
@@ -363,6 +365,7 @@ class ClientImpl final : public Client {
                            static_cast<uint64_t>(std::max<Nanos>(span, 1));
     beat.set_busy_permille(static_cast<uint32_t>(std::min<uint64_t>(share, 1000)));
     for (const auto& unit : volumes_.units()) add_load(*unit, &beat);
+    host_loads_.add_to(&beat);
     return beat;
   }
 
@@ -395,6 +398,7 @@ class ClientImpl final : public Client {
   PoolProber prober_;
   Applier applier_;
   SessionReport sessions_;  // used on its strand only
+  HostLoads host_loads_;
   DesiredSaver saver_{
       executor_, [this] { return save(); },
       [this](uint64_t version) { executor_.post(applies(), [this, version] { saved(version); }); }};

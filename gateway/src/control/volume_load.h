@@ -6,7 +6,7 @@
 
 namespace sluice::control {
 
-// Appends the number of commands and bytes of `unit` since it was opened.
+// Appends what `unit` counted since it was opened.
 void add_load(const lun::Unit& unit, wire::StreamHeartbeat* beat);
 
 }  // namespace sluice::control

@@ -288,6 +288,8 @@ void Session::describe(SessionView* view) const {
   view->reads = commands_.reads();
   view->writes = commands_.writes();
   view->in_flight = tasks_.in_use();
+  view->answered = execution_.answers().count();
+  view->answered_time = execution_.answers().time();
   view->data_in_bytes = data_in_.bytes();
   view->data_out_bytes = data_out_.bytes();
   view->task_functions = task_management_.requests();

@@ -27,6 +27,8 @@ struct SessionView {
   uint64_t reads = 0;           // READ commands among them
   uint64_t writes = 0;          // WRITE commands among them
   uint32_t in_flight = 0;       // commands without a response
+  uint64_t answered = 0;        // commands with a response
+  Nanos answered_time = 0;      // sum of their durations, from arrival to response
   uint64_t data_out_bytes = 0;  // payload from the initiator
   uint64_t data_in_bytes = 0;   // payload to the initiator
   uint64_t received_bytes = 0;  // all bytes received by the socket

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "iscsi/answer_times.h"
 #include "iscsi/counters.h"
 #include "iscsi/host_faults.h"
 #include "iscsi/login/forwarding_access.h"
@@ -50,10 +51,17 @@ struct Gateway {
 };
 
 struct Shard {
+  // The current batch ended at `done`.
+  void end_batch(Nanos done) {
+    latencies.settle(done);
+    answers.settle(done - now);
+  }
+
   Gateway* gateway = nullptr;
   lun::ReactorContext context;
   // of the current batch; settled at its end; context.latencies refers to it
   lun::LatencyLog latencies;
+  AnswerLog answers;  // of the current batch, too
   Counters* counters = nullptr;
   Nanos now = 0;  // time of the current batch; context.now refers to it
   WriteBufferQuota write_quota{context};

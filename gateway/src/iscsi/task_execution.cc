@@ -22,7 +22,8 @@ TaskExecution::TaskExecution(const SessionContext& session, SessionTasks& tasks,
       writer_(writer),
       r2t_(r2t),
       data_in_(data_in),
-      functions_(functions) {}
+      functions_(functions),
+      answers_(session.shard.answers) {}
 
 void TaskExecution::attach(Task* task) {
   task->execution = this;
@@ -197,6 +198,7 @@ bool TaskExecution::end_unanswered(Task* task) {
 
 // The response frees the number in the window.
 void TaskExecution::respond(Task* task) {
+  answers_.add(task->command.arrived, shard_.now);
   tasks_.release_number(task);
   data_in_.send_answer(task);
   end(task);

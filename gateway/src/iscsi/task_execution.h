@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "iscsi/answer_times.h"
 #include "iscsi/data_in.h"
 #include "iscsi/function_responses.h"
 #include "iscsi/r2t_scheduler.h"
@@ -45,6 +46,8 @@ class TaskExecution {
   void end_unstarted(uint64_t lun_field);
   void end_all_unstarted();
 
+  const AnswerTimes& answers() const { return answers_; }
+
  private:
   static void on_complete(lun::Command& command);
   static void on_detached(lun::Command& command);
@@ -74,6 +77,7 @@ class TaskExecution {
   std::array<uint16_t, ReadsInProgress::kSlots> held_in_slot_{};
   uint32_t held_slots_ = 0;  // bit n: held_in_slot_[n] is not 0
   ReadsInProgress reads_;
+  AnswerTimes answers_;
 };
 
 }  // namespace sluice::iscsi

@@ -113,7 +113,7 @@ void Reactor::loop_once() {
   counters_.loops.add();
   // The next thing is the system call that sends the answers.
   const Nanos done = setup_.clock();
-  shard_.latencies.settle(done);
+  shard_.end_batch(done);
   counters_.busy_nanos.add(static_cast<uint64_t>(done - woke));
   if (submissions_.late(done) || submissions_.has_withdrawn()) on_stall(done);
 }

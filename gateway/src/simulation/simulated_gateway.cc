@@ -211,7 +211,7 @@ void SimulatedGateway::run() {
       while (connections_[i]->flush()) busy = true;
     }
   }
-  for (auto& reactor : reactors_) reactor->shard.latencies.settle(reactor->shard.now + batch_time_);
+  for (auto& reactor : reactors_) reactor->shard.end_batch(reactor->shard.now + batch_time_);
 }
 
 void SimulatedGateway::advance(Nanos span) {

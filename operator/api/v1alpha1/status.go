@@ -9,6 +9,9 @@ import (
 const (
 	// ConditionReady reports whether the object is in use as specified.
 	ConditionReady = "Ready"
+	// ConditionHealthy reports whether the control plane finds a fault of the object: a warning or a critical finding. Its reason is the
+	// finding (docs/RUNBOOK.md). A critical finding also makes ConditionReady false.
+	ConditionHealthy = "Healthy"
 	// ConditionProgressing reports whether an operation is in progress or waits.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded reports that the object works, but with a problem.

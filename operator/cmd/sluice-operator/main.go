@@ -34,6 +34,7 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/gateway"
 	"sluice.dev/sluice/operator/internal/controller/gatewaypool"
 	"sluice.dev/sluice/operator/internal/controller/host"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
 	"sluice.dev/sluice/operator/internal/controller/snapshot"
 	"sluice.dev/sluice/operator/internal/controller/storagepool"
 	"sluice.dev/sluice/operator/internal/controller/target"
@@ -122,16 +123,18 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	plane := mirror.ControlPlane{ClientConnInterface: opened, Findings: mirror.NewFindings(opened)}
 	for _, add := range []func() error{
-		func() error { return fabric.Setup(mgr, opened) },
-		func() error { return storagepool.Setup(mgr, opened, s.secretsEvery) },
-		func() error { return volume.Setup(mgr, opened) },
-		func() error { return snapshot.Setup(mgr, opened) },
-		func() error { return host.Setup(mgr, opened, s.secretsEvery) },
-		func() error { return target.Setup(mgr, opened) },
-		func() error { return gatewaypool.Setup(mgr, opened, s.gateways.Namespace) },
-		func() error { return gateway.Setup(mgr, opened, s.gateways) },
+		func() error { return fabric.Setup(mgr, plane) },
+		func() error { return storagepool.Setup(mgr, plane, s.secretsEvery) },
+		func() error { return volume.Setup(mgr, plane) },
+		func() error { return snapshot.Setup(mgr, plane) },
+		func() error { return host.Setup(mgr, plane, s.secretsEvery) },
+		func() error { return target.Setup(mgr, plane) },
+		func() error { return gatewaypool.Setup(mgr, plane, s.gateways.Namespace) },
+		func() error { return gateway.Setup(mgr, plane, s.gateways) },
 		func() error { return events.Setup(mgr, opened) },
+		func() error { return mgr.Add(plane.Findings) },
 		func() error { return s.renewing(mgr) },
 		func() error { return mgr.AddHealthzCheck("alive", healthz.Ping) },
 		func() error { return mgr.AddReadyzCheck("ready", healthz.Ping) },

@@ -3088,7 +3088,9 @@ type StreamHeartbeat struct {
 	// Mean busy share of its reactors, in thousandths, 0…1000.
 	BusyPermille uint32 `protobuf:"varint,3,opt,name=busy_permille,json=busyPermille,proto3" json:"busy_permille,omitempty"`
 	// Load of each volume that the gateway owns.
-	Loads         []*VolumeLoad `protobuf:"bytes,4,rep,name=loads,proto3" json:"loads,omitempty"`
+	Loads []*VolumeLoad `protobuf:"bytes,4,rep,name=loads,proto3" json:"loads,omitempty"`
+	// Load of each host that has a session on the gateway, at most one for each session.
+	HostLoads     []*HostLoad `protobuf:"bytes,5,rep,name=host_loads,json=hostLoads,proto3" json:"host_loads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3151,6 +3153,13 @@ func (x *StreamHeartbeat) GetLoads() []*VolumeLoad {
 	return nil
 }
 
+func (x *StreamHeartbeat) GetHostLoads() []*HostLoad {
+	if x != nil {
+		return x.HostLoads
+	}
+	return nil
+}
+
 // VolumeLoad counts since the gateway opened the volume.
 type VolumeLoad struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3159,7 +3168,21 @@ type VolumeLoad struct {
 	// Commands of all kinds.
 	Commands uint64 `protobuf:"varint,2,opt,name=commands,proto3" json:"commands,omitempty"`
 	// Bytes read and written.
-	Bytes         uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Bytes uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// READ commands among `commands`. Gateways of earlier versions do not count it, nor the following fields.
+	Reads uint64 `protobuf:"varint,4,opt,name=reads,proto3" json:"reads,omitempty"`
+	// WRITE, WRITE AND VERIFY and WRITE ATOMIC commands among `commands`.
+	Writes uint64 `protobuf:"varint,5,opt,name=writes,proto3" json:"writes,omitempty"`
+	// Bytes read.
+	ReadBytes uint64 `protobuf:"varint,6,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	// Bytes written.
+	WriteBytes uint64 `protobuf:"varint,7,opt,name=write_bytes,json=writeBytes,proto3" json:"write_bytes,omitempty"`
+	// Sum of the durations of `reads`, in nanoseconds: from the arrival of the command to its response.
+	ReadTimeNs uint64 `protobuf:"varint,8,opt,name=read_time_ns,json=readTimeNs,proto3" json:"read_time_ns,omitempty"`
+	// Sum of the durations of `writes`, in nanoseconds.
+	WriteTimeNs uint64 `protobuf:"varint,9,opt,name=write_time_ns,json=writeTimeNs,proto3" json:"write_time_ns,omitempty"`
+	// Count of the commands in progress at the time of the heartbeat.
+	InProgress    uint32 `protobuf:"varint,10,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3215,6 +3238,182 @@ func (x *VolumeLoad) GetBytes() uint64 {
 	return 0
 }
 
+func (x *VolumeLoad) GetReads() uint64 {
+	if x != nil {
+		return x.Reads
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetWriteBytes() uint64 {
+	if x != nil {
+		return x.WriteBytes
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetReadTimeNs() uint64 {
+	if x != nil {
+		return x.ReadTimeNs
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetWriteTimeNs() uint64 {
+	if x != nil {
+		return x.WriteTimeNs
+	}
+	return 0
+}
+
+func (x *VolumeLoad) GetInProgress() uint32 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
+// HostLoad is the sum over a host's sessions on the gateway. Counts begin at the host's first session after a time without one.
+type HostLoad struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Uid of the Host.
+	HostUid string `protobuf:"bytes,1,opt,name=host_uid,json=hostUid,proto3" json:"host_uid,omitempty"`
+	// Count of the host's sessions on the gateway, whose commands the gateway executes or forwards.
+	Sessions uint32 `protobuf:"varint,2,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// READ commands.
+	Reads uint64 `protobuf:"varint,3,opt,name=reads,proto3" json:"reads,omitempty"`
+	// WRITE, WRITE AND VERIFY and WRITE ATOMIC commands.
+	Writes uint64 `protobuf:"varint,4,opt,name=writes,proto3" json:"writes,omitempty"`
+	// All other commands.
+	Others uint64 `protobuf:"varint,5,opt,name=others,proto3" json:"others,omitempty"`
+	// Bytes read.
+	ReadBytes uint64 `protobuf:"varint,6,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	// Bytes written.
+	WriteBytes uint64 `protobuf:"varint,7,opt,name=write_bytes,json=writeBytes,proto3" json:"write_bytes,omitempty"`
+	// Commands that were answered.
+	Answered uint64 `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
+	// Sum of the durations of the answered commands, in nanoseconds: from the arrival of the command to its response.
+	AnsweredTimeNs uint64 `protobuf:"varint,9,opt,name=answered_time_ns,json=answeredTimeNs,proto3" json:"answered_time_ns,omitempty"`
+	// Count of the commands without a response at the time of the heartbeat.
+	InProgress    uint32 `protobuf:"varint,10,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostLoad) Reset() {
+	*x = HostLoad{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostLoad) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostLoad) ProtoMessage() {}
+
+func (x *HostLoad) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostLoad.ProtoReflect.Descriptor instead.
+func (*HostLoad) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *HostLoad) GetHostUid() string {
+	if x != nil {
+		return x.HostUid
+	}
+	return ""
+}
+
+func (x *HostLoad) GetSessions() uint32 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *HostLoad) GetReads() uint64 {
+	if x != nil {
+		return x.Reads
+	}
+	return 0
+}
+
+func (x *HostLoad) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
+func (x *HostLoad) GetOthers() uint64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+func (x *HostLoad) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *HostLoad) GetWriteBytes() uint64 {
+	if x != nil {
+		return x.WriteBytes
+	}
+	return 0
+}
+
+func (x *HostLoad) GetAnswered() uint64 {
+	if x != nil {
+		return x.Answered
+	}
+	return 0
+}
+
+func (x *HostLoad) GetAnsweredTimeNs() uint64 {
+	if x != nil {
+		return x.AnsweredTimeNs
+	}
+	return 0
+}
+
+func (x *HostLoad) GetInProgress() uint32 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
 // VolumeObserved reports a volume. After a hello the gateway reports all its volumes.
 type VolumeObserved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3246,7 +3445,7 @@ type VolumeObserved struct {
 
 func (x *VolumeObserved) Reset() {
 	*x = VolumeObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3457,7 @@ func (x *VolumeObserved) String() string {
 func (*VolumeObserved) ProtoMessage() {}
 
 func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3470,7 @@ func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeObserved.ProtoReflect.Descriptor instead.
 func (*VolumeObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *VolumeObserved) GetUid() string {
@@ -3359,7 +3558,7 @@ type SessionsObserved struct {
 
 func (x *SessionsObserved) Reset() {
 	*x = SessionsObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3570,7 @@ func (x *SessionsObserved) String() string {
 func (*SessionsObserved) ProtoMessage() {}
 
 func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3583,7 @@ func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsObserved.ProtoReflect.Descriptor instead.
 func (*SessionsObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SessionsObserved) GetFull() bool {
@@ -3447,7 +3646,7 @@ type SessionObserved struct {
 
 func (x *SessionObserved) Reset() {
 	*x = SessionObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3658,7 @@ func (x *SessionObserved) String() string {
 func (*SessionObserved) ProtoMessage() {}
 
 func (x *SessionObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3671,7 @@ func (x *SessionObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionObserved.ProtoReflect.Descriptor instead.
 func (*SessionObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SessionObserved) GetTsih() uint32 {
@@ -3595,7 +3794,7 @@ type LoginFailuresObserved struct {
 
 func (x *LoginFailuresObserved) Reset() {
 	*x = LoginFailuresObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3806,7 @@ func (x *LoginFailuresObserved) String() string {
 func (*LoginFailuresObserved) ProtoMessage() {}
 
 func (x *LoginFailuresObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3819,7 @@ func (x *LoginFailuresObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoginFailuresObserved.ProtoReflect.Descriptor instead.
 func (*LoginFailuresObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LoginFailuresObserved) GetFailures() []*LoginFailure {
@@ -3652,7 +3851,7 @@ type LoginFailure struct {
 
 func (x *LoginFailure) Reset() {
 	*x = LoginFailure{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +3863,7 @@ func (x *LoginFailure) String() string {
 func (*LoginFailure) ProtoMessage() {}
 
 func (x *LoginFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +3876,7 @@ func (x *LoginFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoginFailure.ProtoReflect.Descriptor instead.
 func (*LoginFailure) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LoginFailure) GetInitiator() string {
@@ -3716,7 +3915,7 @@ type HostFaultsObserved struct {
 
 func (x *HostFaultsObserved) Reset() {
 	*x = HostFaultsObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3927,7 @@ func (x *HostFaultsObserved) String() string {
 func (*HostFaultsObserved) ProtoMessage() {}
 
 func (x *HostFaultsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3940,7 @@ func (x *HostFaultsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostFaultsObserved.ProtoReflect.Descriptor instead.
 func (*HostFaultsObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HostFaultsObserved) GetFaults() []*HostFault {
@@ -3780,7 +3979,7 @@ type HostFault struct {
 
 func (x *HostFault) Reset() {
 	*x = HostFault{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3991,7 @@ func (x *HostFault) String() string {
 func (*HostFault) ProtoMessage() {}
 
 func (x *HostFault) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +4004,7 @@ func (x *HostFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostFault.ProtoReflect.Descriptor instead.
 func (*HostFault) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HostFault) GetKind() HostFaultKind {
@@ -3867,7 +4066,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3879,7 +4078,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3892,7 +4091,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3956,7 +4155,7 @@ type PoolObserved struct {
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3968,7 +4167,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3981,7 +4180,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -4081,7 +4280,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4292,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4305,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -4144,7 +4343,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4355,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4368,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -4222,7 +4421,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4234,7 +4433,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4247,7 +4446,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -4286,7 +4485,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4497,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4510,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -4352,7 +4551,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4563,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4576,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -4426,7 +4625,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4438,7 +4637,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4451,7 +4650,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -4491,7 +4690,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4503,7 +4702,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4516,7 +4715,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -4574,7 +4773,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4785,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4798,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Job) GetId() string {
@@ -4823,7 +5022,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +5034,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +5047,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4880,7 +5079,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5091,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5104,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4946,7 +5145,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4958,7 +5157,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4971,7 +5170,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -5012,7 +5211,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5024,7 +5223,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5037,7 +5236,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -5081,7 +5280,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5292,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5305,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -5142,7 +5341,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5154,7 +5353,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5167,7 +5366,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -5219,7 +5418,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5231,7 +5430,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5244,7 +5443,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -5274,7 +5473,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5286,7 +5485,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5299,7 +5498,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -5329,7 +5528,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5341,7 +5540,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5354,7 +5553,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -5384,7 +5583,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5396,7 +5595,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5409,7 +5608,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -5435,7 +5634,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5447,7 +5646,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5460,7 +5659,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{56}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{57}
 }
 
 // JobResult reports the progress or the end of a job.
@@ -5486,7 +5685,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5498,7 +5697,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[57]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5511,7 +5710,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{57}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobResult) GetId() string {
@@ -5574,7 +5773,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5586,7 +5785,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[58]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5599,7 +5798,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{58}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -5811,18 +6010,47 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\arefused\x18\x02 \x03(\v2\x18.sluice.v1.ObjectRefusalR\arefused\"O\n" +
 	"\rObjectRefusal\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.sluice.v1.ObjectKeyR\x03key\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa1\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd5\x01\n" +
 	"\x0fStreamHeartbeat\x12 \n" +
 	"\fboot_time_ms\x18\x01 \x01(\x04R\n" +
 	"bootTimeMs\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\rR\bsessions\x12#\n" +
 	"\rbusy_permille\x18\x03 \x01(\rR\fbusyPermille\x12+\n" +
-	"\x05loads\x18\x04 \x03(\v2\x15.sluice.v1.VolumeLoadR\x05loads\"P\n" +
+	"\x05loads\x18\x04 \x03(\v2\x15.sluice.v1.VolumeLoadR\x05loads\x122\n" +
+	"\n" +
+	"host_loads\x18\x05 \x03(\v2\x13.sluice.v1.HostLoadR\thostLoads\"\xa5\x02\n" +
 	"\n" +
 	"VolumeLoad\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1a\n" +
 	"\bcommands\x18\x02 \x01(\x04R\bcommands\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xd8\x02\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05reads\x18\x04 \x01(\x04R\x05reads\x12\x16\n" +
+	"\x06writes\x18\x05 \x01(\x04R\x06writes\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x06 \x01(\x04R\treadBytes\x12\x1f\n" +
+	"\vwrite_bytes\x18\a \x01(\x04R\n" +
+	"writeBytes\x12 \n" +
+	"\fread_time_ns\x18\b \x01(\x04R\n" +
+	"readTimeNs\x12\"\n" +
+	"\rwrite_time_ns\x18\t \x01(\x04R\vwriteTimeNs\x12\x1f\n" +
+	"\vin_progress\x18\n" +
+	" \x01(\rR\n" +
+	"inProgress\"\xae\x02\n" +
+	"\bHostLoad\x12\x19\n" +
+	"\bhost_uid\x18\x01 \x01(\tR\ahostUid\x12\x1a\n" +
+	"\bsessions\x18\x02 \x01(\rR\bsessions\x12\x14\n" +
+	"\x05reads\x18\x03 \x01(\x04R\x05reads\x12\x16\n" +
+	"\x06writes\x18\x04 \x01(\x04R\x06writes\x12\x16\n" +
+	"\x06others\x18\x05 \x01(\x04R\x06others\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x06 \x01(\x04R\treadBytes\x12\x1f\n" +
+	"\vwrite_bytes\x18\a \x01(\x04R\n" +
+	"writeBytes\x12\x1a\n" +
+	"\banswered\x18\b \x01(\x04R\banswered\x12(\n" +
+	"\x10answered_time_ns\x18\t \x01(\x04R\x0eansweredTimeNs\x12\x1f\n" +
+	"\vin_progress\x18\n" +
+	" \x01(\rR\n" +
+	"inProgress\"\xd8\x02\n" +
 	"\x0eVolumeObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -6075,7 +6303,7 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),               // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),               // 1: sluice.v1.VolumeRole
@@ -6112,61 +6340,62 @@ var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(*ObjectRefusal)(nil),         // 32: sluice.v1.ObjectRefusal
 	(*StreamHeartbeat)(nil),       // 33: sluice.v1.StreamHeartbeat
 	(*VolumeLoad)(nil),            // 34: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),        // 35: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),      // 36: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),       // 37: sluice.v1.SessionObserved
-	(*LoginFailuresObserved)(nil), // 38: sluice.v1.LoginFailuresObserved
-	(*LoginFailure)(nil),          // 39: sluice.v1.LoginFailure
-	(*HostFaultsObserved)(nil),    // 40: sluice.v1.HostFaultsObserved
-	(*HostFault)(nil),             // 41: sluice.v1.HostFault
-	(*PeerObserved)(nil),          // 42: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),          // 43: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),        // 44: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),     // 45: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),       // 46: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),    // 47: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),      // 48: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),     // 49: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),    // 50: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                   // 51: sluice.v1.Job
-	(*CreateImage)(nil),           // 52: sluice.v1.CreateImage
-	(*ResizeImage)(nil),           // 53: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),           // 54: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil),   // 55: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil),   // 56: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),            // 57: sluice.v1.CloneImage
-	(*FenceClients)(nil),          // 58: sluice.v1.FenceClients
-	(*FlattenImage)(nil),          // 59: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),            // 60: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),         // 61: sluice.v1.RollBackImage
-	(*ListImages)(nil),            // 62: sluice.v1.ListImages
-	(*JobResult)(nil),             // 63: sluice.v1.JobResult
-	(*EvictSessions)(nil),         // 64: sluice.v1.EvictSessions
-	nil,                           // 65: sluice.v1.SessionObserved.ParametersEntry
+	(*HostLoad)(nil),              // 35: sluice.v1.HostLoad
+	(*VolumeObserved)(nil),        // 36: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),      // 37: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),       // 38: sluice.v1.SessionObserved
+	(*LoginFailuresObserved)(nil), // 39: sluice.v1.LoginFailuresObserved
+	(*LoginFailure)(nil),          // 40: sluice.v1.LoginFailure
+	(*HostFaultsObserved)(nil),    // 41: sluice.v1.HostFaultsObserved
+	(*HostFault)(nil),             // 42: sluice.v1.HostFault
+	(*PeerObserved)(nil),          // 43: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),          // 44: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),        // 45: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),     // 46: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),       // 47: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),    // 48: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),      // 49: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),     // 50: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),    // 51: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                   // 52: sluice.v1.Job
+	(*CreateImage)(nil),           // 53: sluice.v1.CreateImage
+	(*ResizeImage)(nil),           // 54: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),           // 55: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil),   // 56: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil),   // 57: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),            // 58: sluice.v1.CloneImage
+	(*FenceClients)(nil),          // 59: sluice.v1.FenceClients
+	(*FlattenImage)(nil),          // 60: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),            // 61: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),         // 62: sluice.v1.RollBackImage
+	(*ListImages)(nil),            // 63: sluice.v1.ListImages
+	(*JobResult)(nil),             // 64: sluice.v1.JobResult
+	(*EvictSessions)(nil),         // 65: sluice.v1.EvictSessions
+	nil,                           // 66: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	8,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
 	31, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
 	33, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
-	35, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
-	36, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	42, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	43, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	45, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	46, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	63, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	49, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	36, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
+	37, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
+	43, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	44, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	46, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	47, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	64, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	50, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
 	10, // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
-	38, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
-	40, // 13: sluice.v1.ConnectRequest.host_faults_observed:type_name -> sluice.v1.HostFaultsObserved
+	39, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
+	41, // 13: sluice.v1.ConnectRequest.host_faults_observed:type_name -> sluice.v1.HostFaultsObserved
 	9,  // 14: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
 	12, // 15: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	47, // 16: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	48, // 17: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	51, // 18: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	64, // 19: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	48, // 16: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	49, // 17: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	52, // 18: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	65, // 19: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
 	11, // 20: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	50, // 21: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	51, // 21: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
 	14, // 22: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
 	13, // 23: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
 	0,  // 24: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
@@ -6193,35 +6422,36 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	32, // 45: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
 	13, // 46: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
 	34, // 47: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 48: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	37, // 49: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	65, // 50: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	39, // 51: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
-	41, // 52: sluice.v1.HostFaultsObserved.faults:type_name -> sluice.v1.HostFault
-	3,  // 53: sluice.v1.HostFault.kind:type_name -> sluice.v1.HostFaultKind
-	4,  // 54: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	44, // 55: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	5,  // 56: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	5,  // 57: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	5,  // 58: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	52, // 59: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	53, // 60: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	54, // 61: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	55, // 62: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	56, // 63: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	57, // 64: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	58, // 65: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	59, // 66: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	60, // 67: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	61, // 68: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	62, // 69: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	6,  // 70: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	7,  // 71: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	71, // [71:72] is the sub-list for method output_type
-	70, // [70:71] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	35, // 48: sluice.v1.StreamHeartbeat.host_loads:type_name -> sluice.v1.HostLoad
+	2,  // 49: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	38, // 50: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	66, // 51: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	40, // 52: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
+	42, // 53: sluice.v1.HostFaultsObserved.faults:type_name -> sluice.v1.HostFault
+	3,  // 54: sluice.v1.HostFault.kind:type_name -> sluice.v1.HostFaultKind
+	4,  // 55: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	45, // 56: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	5,  // 57: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	5,  // 58: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	5,  // 59: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	53, // 60: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	54, // 61: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	55, // 62: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	56, // 63: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	57, // 64: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	58, // 65: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	59, // 66: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	60, // 67: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	61, // 68: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	62, // 69: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	63, // 70: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	6,  // 71: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	7,  // 72: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	72, // [72:73] is the sub-list for method output_type
+	71, // [71:72] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -6268,7 +6498,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[45].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[46].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -6287,7 +6517,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7,7 +7,6 @@ package gateway
 import (
 	"context"
 
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -53,10 +52,10 @@ type gateways struct {
 }
 
 // Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Options) error {
+func Setup(mgr manager.Manager, connection mirror.ControlPlane, options Options) error {
 	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection),
 		targets: pb.NewTargetServiceClient(connection), sessions: pb.NewSessionServiceClient(connection)}
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Gateway, *pb.Gateway]{
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.Gateway, *pb.Gateway]{
 		Noun: mirror.Gateways(connection),
 		Want: g.want, Show: convert.ShowGateway, HasReadyCondition: true,
 		Before: g.pods, After: g.settle, Leave: g.drainForDeletion, AfterDelete: g.deleteOwnPod,

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,11 +54,11 @@ type pools struct {
 }
 
 // Setup adds the controller to a manager; gateways' pods are in the namespace.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace string) error {
+func Setup(mgr manager.Manager, connection mirror.ControlPlane, namespace string) error {
 	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection),
 		hosts: pb.NewHostServiceClient(connection), sessions: pb.NewSessionServiceClient(connection),
 		recorder: mgr.GetEventRecorder("sluice-operator"), namespace: namespace}
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.GatewayPool, *pb.GatewayPool]{
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.GatewayPool, *pb.GatewayPool]{
 		Noun: mirror.GatewayPools(connection),
 		Want: want, Show: convert.ShowGatewayPool, Progresses: true, After: p.after, Leave: p.deleteGateways,
 	}, func(b *builder.Builder, c client.Client) {

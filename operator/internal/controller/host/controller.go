@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -18,8 +17,8 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=hosts/status;hosts/finalizers,verbs=get;update;patch
 
 // Setup adds the controller to a manager; the Secrets that resources name are read again after each `secretsEvery`.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEvery time.Duration) error {
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Host, *pb.Host]{
+func Setup(mgr manager.Manager, connection mirror.ControlPlane, secretsEvery time.Duration) error {
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.Host, *pb.Host]{
 		Noun: mirror.Hosts(connection),
 		Want: want, Hide: hide, Show: convert.ShowHost,
 		SecretVersions: func(r *v1alpha1.Host) *string { return &r.Status.SecretVersions },

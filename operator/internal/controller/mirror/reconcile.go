@@ -25,6 +25,7 @@ const requeueInterval = 20 * time.Second
 // Mirror reconciles the resources of one kind.
 type Mirror[R v1alpha1.Resource, P Object] struct {
 	Managed[R, P]
+	findings *Findings
 	client   client.Client
 	secrets  client.Reader
 	recorder events.EventRecorder
@@ -111,6 +112,9 @@ func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
 func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error) (reconcile.Result, error) {
 	if !isNil(have) {
 		m.show(r, have)
+		if worst, known := m.findings.of(ctx, m.Noun.Kind, have.GetMeta().GetName()); known {
+			showFinding(r, worst)
+		}
 	}
 	if err == nil {
 		return reconcile.Result{}, nil

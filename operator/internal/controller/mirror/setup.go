@@ -48,13 +48,13 @@ func resources() map[string]v1alpha1.Resource {
 }
 
 // Setup adds the controller of a kind. It reconciles a resource when any of these changes: the resource; its object in the
-// control plane; a resource to which it refers or that refers to it, when that one appears, disappears or becomes ready; its
+// control plane, or what the control plane finds wrong with it; a resource to which it refers or that refers to it, when that one appears, disappears or becomes ready; its
 // Secrets; and the sources that `more` adds.
-func Setup[R v1alpha1.Resource, P Object](mgr manager.Manager, kind Managed[R, P],
+func Setup[R v1alpha1.Resource, P Object](mgr manager.Manager, findings *Findings, kind Managed[R, P],
 	more func(*builder.Builder, client.Client),
 ) error {
 	name := kind.Noun.Kind
-	m := &Mirror[R, P]{Managed: kind, client: mgr.GetClient(), secrets: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("sluice-operator")}
+	m := &Mirror[R, P]{Managed: kind, findings: findings, client: mgr.GetClient(), secrets: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("sluice-operator")}
 	index := mgr.GetFieldIndexer()
 	err := index.IndexField(context.Background(), asObject(empty[R]()), indexReferences, func(o client.Object) []string {
 		var keys []string
@@ -102,15 +102,17 @@ func Setup[R v1alpha1.Resource, P Object](mgr manager.Manager, kind Managed[R, P
 
 func asObject(r v1alpha1.Resource) client.Object { return r }
 
-// changes enqueues resources whose objects change.
+// changes enqueues resources whose objects change, or have other findings than before.
 func (m *Mirror[R, P]) changes() source.Source {
 	namespaced := convert.Namespaced(m.Noun.Kind)
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		go m.Noun.Follow(ctx, func(name string) {
+		enqueue := func(name string) {
 			if key, ok := resourceOf(name, namespaced); ok {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
-		})
+		}
+		m.findings.follow(m.Noun.Kind, enqueue)
+		go m.Noun.Follow(ctx, enqueue)
 		return nil
 	})
 }

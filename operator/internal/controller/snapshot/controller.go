@@ -4,7 +4,6 @@ package snapshot
 import (
 	"context"
 
-	"google.golang.org/grpc"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -17,12 +16,12 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=snapshots/status;snapshots/finalizers,verbs=get;update;patch
 
 // Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+func Setup(mgr manager.Manager, connection mirror.ControlPlane) error {
 	s := &snapshots{
 		snapshots: pb.NewSnapshotServiceClient(connection), volumes: pb.NewVolumeServiceClient(connection),
 		events: pb.NewEventServiceClient(connection),
 	}
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Snapshot, *pb.Snapshot]{
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.Snapshot, *pb.Snapshot]{
 		Noun: mirror.Snapshots(connection),
 		Want: want, Show: convert.ShowSnapshot, HasReadyCondition: true, HoldsData: true, After: s.rollBack,
 	}, nil)

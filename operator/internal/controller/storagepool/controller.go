@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -18,8 +17,8 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=storagepools/status;storagepools/finalizers,verbs=get;update;patch
 
 // Setup adds the controller to a manager; the Secrets that resources name are read again after each `secretsEvery`.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEvery time.Duration) error {
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.StoragePool, *pb.StoragePool]{
+func Setup(mgr manager.Manager, connection mirror.ControlPlane, secretsEvery time.Duration) error {
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.StoragePool, *pb.StoragePool]{
 		Noun: mirror.StoragePools(connection),
 		Want: want, Hide: hide, Show: convert.ShowStoragePool, HasReadyCondition: true,
 		SecretVersions: func(r *v1alpha1.StoragePool) *string { return &r.Status.SecretVersions },

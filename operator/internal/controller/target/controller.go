@@ -4,7 +4,6 @@ package target
 import (
 	"context"
 
-	"google.golang.org/grpc"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -17,8 +16,8 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=targets/status;targets/finalizers,verbs=get;update;patch
 
 // Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Target, *pb.Target]{
+func Setup(mgr manager.Manager, connection mirror.ControlPlane) error {
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.Target, *pb.Target]{
 		Noun: mirror.Targets(connection),
 		Want: want, Show: convert.ShowTarget, HasReadyCondition: true,
 	}, nil)

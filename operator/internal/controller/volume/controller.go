@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,9 +19,9 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=volumes/status;volumes/finalizers,verbs=get;update;patch
 
 // Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+func Setup(mgr manager.Manager, connection mirror.ControlPlane) error {
 	volumes := &volumes{client: mgr.GetClient()}
-	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Volume, *pb.Volume]{
+	return mirror.Setup(mgr, connection.Findings, mirror.Managed[*v1alpha1.Volume, *pb.Volume]{
 		Noun: mirror.Volumes(connection),
 		Want: volumes.want, Show: convert.ShowVolume, HasReadyCondition: true, HoldsData: true,
 	}, nil)
