@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -20,7 +21,7 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) != 2 {
-		return fmt.Errorf("usage: mounted BACKING AT")
+		return errors.New("usage: mounted BACKING AT")
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM, syscall.SIGINT)
