@@ -15,7 +15,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
-.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-scale \
+.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
         generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
@@ -163,8 +163,8 @@ test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, contr
 	@.ci/deps go faults
 	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
-test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
-	@.ci/deps guest clients
+test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s
+	@.ci/deps guest clients go
 	@.ci/tier guest tests/guest/run
 
 test-ipsec: build-gateway ## the IPsec recipe of SECURITY.md in a QEMU guest: nothing of a host's data is on the wire in clear
@@ -239,6 +239,10 @@ ifneq ($(GUEST_KILLS),0)
 endif
 	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
 	  $(if $(filter-out 0,$(or $(GUEST_KILLS),5)),-also build/results/linux-stalls.jsonl) $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
+
+bench-isolation: build-gateway ## p99 of a Linux host's healthy LUNs while another disk hangs, over that before: median of ROUNDS (5), HANG (30) seconds each; 20 minutes
+	@.ci/deps guest clients go
+	@ROUNDS=$(or $(ROUNDS),5) HANG=$(or $(HANG),30) tests/guest/hung-disk
 
 bench-scale: build-cluster ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
 	@.ci/deps go faults plots
