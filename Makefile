@@ -15,7 +15,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
-.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation bench-scale \
+.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation-guest bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
         generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
@@ -240,7 +240,7 @@ endif
 	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
 	  $(if $(filter-out 0,$(or $(GUEST_KILLS),5)),-also build/results/linux-stalls.jsonl) $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
 
-bench-isolation: build-gateway ## p99 of a Linux host's healthy LUNs while another disk hangs, over that before: median of ROUNDS (5), HANG (30) seconds each; 20 minutes
+bench-isolation-guest: build-gateway ## p99 of a Linux host's healthy LUNs while another disk hangs, over that before: median of ROUNDS (5), HANG (30) seconds each; 20 minutes
 	@.ci/deps guest clients go
 	@ROUNDS=$(or $(ROUNDS),5) HANG=$(or $(HANG),30) tests/guest/hung-disk
 

@@ -70,8 +70,8 @@ var gatewayRows = []fault{
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: occupied(func(s *system) string { return s.Portals(second)[0] })},
 	{name: "a gateway runs on another node than its object says", id: "GatewayRefused", object: "Gateway/gw-2", cause: "node-77",
 		grace: 5 * time.Second, lasts: 20 * time.Second, known: silence, induce: restarted("--node", "node-77")},
-	{name: "a gateway is started twice", id: "GatewayStartedTwice", object: "Gateway/gw-2", cause: "PortsInUse", lasts: 45 * time.Second,
-		known: "the finding ends 45 s after the last attempt of the second process", induce: twice},
+	{name: "a gateway is started twice", id: "GatewayStartedTwice", object: "Gateway/gw-2", cause: "PortsInUse", lasts: 20 * time.Second,
+		known: "the finding ends 20 s after the last attempt of the second process", induce: twice},
 	{name: "a drain cannot end", id: "DrainBlocked", object: "Gateway/gw-3", cause: "far", grace: 5 * time.Second,
 		known: "a volume that cannot leave is checked every 3 s", induce: func(s *system) (func() error, error) {
 			return func() error { return s.Undrain(s.ctx, third) }, s.Drain(s.ctx, third)

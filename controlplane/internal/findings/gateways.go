@@ -36,7 +36,7 @@ func (s *survey) gateway(g *model.Gateway) {
 }
 
 // startedTwice is how long a refused process is a finding. It tries again every few seconds, and the store knows of it at intervals.
-const startedTwice = 3*model.RefusedAgain + 15*time.Second
+const startedTwice = model.RefusedAgain + 15*time.Second
 
 // health finds gateways that take no part, each by one rule.
 func (s *survey) health(g *model.Gateway) {

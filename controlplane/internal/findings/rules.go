@@ -90,9 +90,9 @@ var (
 		"The gateway serves nothing.",
 		"The message of the condition Refused names the reason and the remedy: `sluicectl gateway describe NAME`.")
 	ruleGatewayStartedTwice = rule("GatewayStartedTwice", Warning,
-		"A process that names the gateway was refused within the last 45 s, while another process is the gateway.",
+		"A process that names the gateway was refused within the last 20 s, while another process is the gateway.",
 		"Nothing now: the refused process owns nothing, and it tries again. It becomes the gateway when the other process ends.",
-		"Stop the process that should not be the gateway, or give each a name of its own. The finding ends 45 s after the last attempt.")
+		"Stop the process that should not be the gateway, or give each a name of its own. The finding ends 20 s after the last attempt.")
 	ruleGatewayNotServing = rule("GatewayNotServing", Warning,
 		"A gateway has a stream to the control plane, but hosts or other gateways do not reach its ports. It gets no volume, and its paths "+
 			"do not count.",

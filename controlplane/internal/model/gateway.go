@@ -71,7 +71,7 @@ const (
 )
 
 // RefusedAgain is the interval at which GatewayStatus.LastRefused is stored.
-const RefusedAgain = 10 * time.Second
+const RefusedAgain = 5 * time.Second
 
 // GatewayStatus is the observed state, and the values that are assigned once.
 type GatewayStatus struct {
