@@ -163,19 +163,15 @@ func (d *device) hang(kind string, shortest, longest time.Duration, meanwhile fu
 		}}
 }
 
-// hangFaults are those in which the device hangs; `hosts` reset its LUNs.
-func (d *device) hangFaults(hosts []*initiator.Multipath) []*fault {
+// hangFaults are those in which the device hangs; reset resets a LUN.
+func (d *device) hangFaults(reset func(ctx context.Context, lun uint16) error) []*fault {
 	return []*fault{
 		d.hang(deviceHangs, hangsShortest, hangsLongest, func(context.Context) error { return nil }),
 		d.hang(deviceReset, resetShortest, resetLongest, func(ctx context.Context) error {
-			session := hosts[0].Paths[0].Session()
-			if session == nil {
-				return nil
-			}
 			ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 			defer cancel()
 			for _, lun := range d.luns {
-				if err := session.ResetUnit(ctx, lun); err != nil && !isLost(err) {
+				if err := reset(ctx, lun); err != nil {
 					return err
 				}
 			}
@@ -192,11 +188,23 @@ func deviceFaults(devices []*device) []*fault {
 	return all
 }
 
+// resetByAnother resets a LUN as a host that has no commands. Commands of a host that resets get no answer, so its clients would wait.
+func resetByAnother(s system) func(ctx context.Context, lun uint16) error {
+	return func(ctx context.Context, lun uint16) error {
+		session, err := initiator.Login(ctx, initiator.Options{Portal: s.portals()[0], Target: s.target(), Initiator: s.initiator(hostCount)})
+		if err != nil {
+			return err
+		}
+		defer session.Close()
+		return session.ResetUnit(ctx, lun)
+	}
+}
+
 // isolationFaults are all faults of devices: for runs without any other fault.
-func isolationFaults(devices []*device, hosts []*initiator.Multipath) []*fault {
+func isolationFaults(devices []*device, reset func(ctx context.Context, lun uint16) error) []*fault {
 	all := deviceFaults(devices)
 	for _, d := range devices {
-		all = append(all, d.hangFaults(hosts)...)
+		all = append(all, d.hangFaults(reset)...)
 	}
 	return all
 }

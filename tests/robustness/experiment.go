@@ -146,7 +146,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	}
 	possible := system.faults(w.hosts)
 	if e.devices {
-		possible = isolationFaults(system.devices(), w.hosts)
+		possible = isolationFaults(system.devices(), resetByAnother(system))
 		e.duration = max(e.duration, devicesDuration)
 	}
 	all := plan(e.seed, e.duration, slices.DeleteFunc(possible, func(f *fault) bool {
