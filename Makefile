@@ -15,7 +15,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
-.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation-guest bench-scale \
+.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation bench-isolation-guest bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
         generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
@@ -154,7 +154,7 @@ test-documents: build-cluster ## the commands of the pages that a reader tries f
 	@.ci/deps clients
 	@.ci/tier documents tests/documents/run
 
-test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, other processes, pools and images under load: histories judged, 3 minutes
+test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, devices that hang, fail or are full, other processes, pools and images under load: histories judged, 6 minutes
 	@.ci/deps go faults
 	@.ci/compile release faulty-gateway
 	@.ci/tier robustness tests/robustness/run
@@ -200,7 +200,7 @@ robustness-long: build-cluster ## RUNS (40) runs of faults of DURATION (90s) eac
 	@.ci/compile release faulty-gateway
 	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
-robustness-mutations: build-cluster ## gateways that each lack a safety rule, MUTATION (all) by regular expression: each must be found out; 40 minutes
+robustness-mutations: build-cluster ## gateways that each lack a safety rule, MUTATION (all) by regular expression: each must be found out; 50 minutes
 	@.ci/deps go faults ceph
 	@.ci/compile mutation sluice-gateway faulty-gateway
 	@V=1 .ci/tier mutations tests/robustness/mutations '$(or $(MUTATION),.)'
@@ -243,6 +243,12 @@ endif
 bench-isolation-guest: build-gateway ## p99 of a Linux host's healthy LUNs while another disk hangs, over that before: median of ROUNDS (5), HANG (30) seconds each; 20 minutes
 	@.ci/deps guest clients go
 	@ROUNDS=$(or $(ROUNDS),5) HANG=$(or $(HANG),30) tests/guest/hung-disk
+
+bench-isolation: build-gateway ## one of two LUNs stalls: what a host notices on the other one, beside tgt; REPETITIONS (7), 9 minutes
+	@.ci/deps go bench plots
+	@mkdir -p build/tools
+	@go build -o build/tools/isolation ./bench/isolation
+	@taskset -c 1-$$(($$(nproc) - 1)) build/tools/isolation -repetitions $(or $(REPETITIONS),7)
 
 bench-scale: build-cluster ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
 	@.ci/deps go faults plots

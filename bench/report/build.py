@@ -14,7 +14,7 @@ BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(BENCH)
 sys.path.insert(0, BENCH)
 
-from report import engine, failover, lines, placement, scale, sections  # noqa: E402
+from report import engine, failover, isolation, lines, placement, scale, sections  # noqa: E402
 from runner import machine  # noqa: E402
 
 RESULTS = os.path.join(ROOT, "build/bench/results")
@@ -44,7 +44,7 @@ def pages_of(paths, name=None):
     keys = {key for r in records if isinstance(r, dict) for key in r}
     if "experiment" in keys:
         return experiment_pages(paths)
-    for key, module in (("target", engine), ("stallsSeconds", failover), ("what", scale), ("step", placement)):
+    for key, module in (("target", engine), ("stallsSeconds", failover), ("what", scale), ("isolationSubject", isolation), ("step", placement)):
         if key in keys:
             return [module.page(records, **({"name": name} if name else {}))]
     raise lines.LineError(f"{', '.join(paths)}: nothing was measured")

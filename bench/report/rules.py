@@ -72,7 +72,7 @@ def _greatest(axis, which):
     index = "xy".index(which)
     ends = [patch.get_x() + patch.get_width() for patch in axis.patches]
     ends += [value for line in axis.lines if line.get_label() != "_bound" for value in line.get_xydata()[:, index]]
-    ends += [path.vertices[:, index].max() for spread in axis.collections for path in spread.get_paths() if len(path.vertices)]
+    ends += [path.vertices[:, index].max() for spread in axis.collections if spread.get_label() != "_shade" for path in spread.get_paths() if len(path.vertices)]
     return max(ends, default=0)
 
 

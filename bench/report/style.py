@@ -81,6 +81,15 @@ class Bars:
 
 
 @dataclasses.dataclass(frozen=True)
+class Shade:
+    """An interval of x in which something happens, as a grey area."""
+
+    begin: float
+    end: float
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Lines:
     """Lines over x: {name: ((x, Value), ...)}, sorted by x."""
 
@@ -91,6 +100,8 @@ class Lines:
     log_x: bool = False
     ticks: tuple = ()  # (x, text), where numbers alone are hard to read
     bound: Bound | None = None
+    shades: tuple = ()
+    points: bool = True  # a mark for each value; without, many values are a line
 
 
 def digits(value):
@@ -194,10 +205,16 @@ def _bars(axis, panel):
 def _lines(axis, panel):
     for i, (name, points) in enumerate(panel.series.items()):
         xs, medians = [x for x, _ in points], [v.median for _, v in points]
-        axis.plot(xs, medians, marker="o", ms=3, lw=1.3, color=colour(name, i), label=name)
-        axis.vlines(xs, [v.low for _, v in points], [v.high for _, v in points], color=colour(name, i), lw=0.8)
+        axis.plot(xs, medians, marker="o" if panel.points else None, ms=3, lw=1.3, color=colour(name, i), label=name)
+        if panel.points:
+            axis.vlines(xs, [v.low for _, v in points], [v.high for _, v in points], color=colour(name, i), lw=0.8)
         axis.annotate(name, (xs[-1], medians[-1]), (5, 0), textcoords="offset points", va="center", size=8,
                       color=colour(name, i), label="_label", annotation_clip=False)  # fmt: skip
+    for shade in panel.shades:
+        # Not a patch: rules.py takes a panel with patches for one of bars.
+        axis.fill_between([shade.begin, shade.end], 0, 1, transform=axis.get_xaxis_transform(), color="#e8eaed", lw=0, label="_shade", zorder=0)
+        axis.annotate(shade.text, ((shade.begin + shade.end) / 2, 1), (0, -2), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", ha="center", va="top", size=8, color="#5f6368", label="_shade")  # fmt: skip
     if panel.log_x:
         axis.set_xscale("log", base=2)
         axis.minorticks_off()

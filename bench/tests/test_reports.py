@@ -7,7 +7,7 @@ import os
 import tempfile
 import unittest
 
-from report import build, failover, placement, rules, scale, style
+from report import build, failover, isolation, placement, rules, scale, style
 
 HEAD = {"facts": {"date": "2026-11-24", "cpu": "A Processor"}}
 
@@ -129,6 +129,41 @@ class PlacementTest(unittest.TestCase):
             self.assertEqual([t for t in axis.get_xticks() if t != int(t)], [])
 
 
+def isolated(subject, repetition, calm, stalled):
+    """In ms. The last bin of each stall has the latency during stalls."""
+    bins = [{"from": i / 10, "count": 9, "p50Seconds": calm / 2000, "maxSeconds": calm / 500,
+             "p99Seconds": (stalled if 20 <= i < 30 else calm) / 1000} for i in range(50)]  # fmt: skip
+    phases = {name: {"count": 9, "p50Seconds": p99 / 2000, "p99Seconds": p99 / 1000, "maxSeconds": p99 / 500}
+              for name, p99 in (("calm", calm), ("stalled", stalled))}  # fmt: skip
+    return {"isolationSubject": subject, "repetition": repetition, "stalls": [[2.0, 3.0]], "p99Ratio": stalled / calm, "bins": bins,
+            "errors": 0, "held": 32, **phases}  # fmt: skip
+
+
+class IsolationTest(unittest.TestCase):
+    RECORDS = [
+        HEAD, isolated("tgt", 1, 1, 40), isolated("sluice", 1, 0.4, 0.5), isolated("sluice", 2, 0.4, 0.4), isolated("tgt", 2, 2, 20),
+        isolated("tgt", 3, 1, 30), isolated("sluice", 3, 0.2, 0.3),
+    ]  # fmt: skip
+
+    def test_ratios_are_medians_of_the_repetitions_own_ratios(self):
+        text = isolation.page(self.RECORDS).markdown()
+        for row in (
+            "| sluice | 3 | 1.25 (1.00 to 1.50) | 32 | 0 |",
+            "| tgt | 3 | 30.00 (10.00 to 40.00) | 32 | 0 |",
+            "| sluice | during a stall | 0.200 (0.150 to 0.250) | 0.400 (0.300 to 0.500) | 0.800 (0.600 to 1.000) | 9 |",
+            "| date | 2026-11-24 |",
+        ):
+            self.assertIn(row, text)
+
+    def test_each_target_has_a_panel_with_its_stalls_that_keeps_the_rules(self):
+        page = isolation.page(self.RECORDS)
+        plots_keep_the_rules(self, page)
+        if style.possible():
+            axes = page.plots()[0].draw().axes
+            self.assertEqual([[c.get_label() for c in axis.collections] for axis in axes], [["_shade"], ["_shade"]])
+            self.assertIn("repetition 3 of 3", axes[1]._left_title.get_text())
+
+
 class BuildTest(unittest.TestCase):
     def build(self, *records, name=None):
         folder = tempfile.TemporaryDirectory()
@@ -144,12 +179,14 @@ class BuildTest(unittest.TestCase):
         plots = ["failover.svg"] if style.possible() else []
         self.assertEqual(self.build(*FailoverTest.RECORDS)[0], ["failover.md", *plots])
         self.assertEqual(self.build(*FailoverTest.RECORDS, name="failover-rbd")[0][0], "failover-rbd.md")
+        self.assertEqual(self.build(*IsolationTest.RECORDS)[0][0], "isolation.md")
         self.assertEqual(self.build(*ScaleTest().records())[0][0], "scale.md")
         self.assertEqual(self.build(*PlacementTest().records())[0][0], "placement.md")
 
     def test_no_plot_of_a_report_breaks_a_rule_of_files(self):
         if style.possible():
             self.assertEqual(self.build(*FailoverTest.RECORDS)[1], "")
+            self.assertEqual(self.build(*IsolationTest.RECORDS)[1], "")
 
     def test_facts_alone_are_no_report(self):
         with self.assertRaisesRegex(Exception, "nothing was measured"):

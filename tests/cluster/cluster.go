@@ -68,6 +68,8 @@ type Options struct {
 	Replica string
 	// Pool is the directory of the volumes, which exists; empty: one in Directory.
 	Pool string
+	// OtherPool is the directory of a second pool, which exists; it has the volumes of odd numbers. Empty: one pool.
+	OtherPool string
 	// Devices have one volume each, if set, instead of a directory.
 	Devices []string
 	// Ceph has the volumes, if set, instead of a directory.

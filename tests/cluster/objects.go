@@ -24,8 +24,19 @@ func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 
 const targetName = "cluster"
 
-// PoolName is the name of the storage pool of the volumes.
-const PoolName = "pool"
+// PoolName is the name of the storage pool of the volumes, otherPoolName that of Options.OtherPool.
+const (
+	PoolName      = "pool"
+	otherPoolName = "pool-2"
+)
+
+// poolOf returns the name of the pool of a volume, from 0.
+func (c *Cluster) poolOf(volume int) string {
+	if c.OtherPool != "" && volume%2 == 1 {
+		return otherPoolName
+	}
+	return PoolName
+}
 
 // poolSpec returns the spec of the pool, as YAML.
 func (c *Cluster) poolSpec() (string, error) {
@@ -68,9 +79,12 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 			c.nodeOf(i), strings.Join(portals, ", "), c.ForwardingAddress(i)))
 	}
 	object("StoragePool", PoolName, pool)
+	if c.OtherPool != "" {
+		object("StoragePool", otherPoolName, fmt.Sprintf("local: {node: %s, directory: %q}", c.nodeOf(0), c.OtherPool))
+	}
 	var luns, hosts []string
 	for i := range c.Volumes {
-		object("Volume", VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", PoolName, cmp.Or(c.VolumeMiB, volumeMiB)<<20))
+		object("Volume", VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", c.poolOf(i), cmp.Or(c.VolumeMiB, volumeMiB)<<20))
 		luns = append(luns, fmt.Sprintf("{id: %d, volume: %s}", i, VolumeName(i)))
 	}
 	for i := range MaxHosts {

@@ -1,5 +1,6 @@
 // Package disk is a disk whose faults a test controls: a directory of another file system, shown again through FUSE. Its
-// users see a slow disk, or a disk that hangs. As with a real disk, a killed process ends only when its calls end.
+// users see a disk that is slow, hangs, reports errors or has no space. As with a real disk, a killed process ends only when its
+// calls end.
 package disk
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // Disk is a mounted file system.
@@ -23,6 +25,11 @@ type Disk struct {
 	every, delay atomic.Int64
 	// count is the number of reads and writes while the disk was slow, waited the number of those that were delayed.
 	count, waited atomic.Int64
+	// failure is the errno of all calls that use data; 0: none. full: no call gets space. refused is the number of calls that ended
+	// with one of them.
+	failure atomic.Int32
+	full    atomic.Bool
+	refused atomic.Int64
 
 	mu sync.Mutex
 	// hung is closed when the disk answers again; nil: it does not hang.
@@ -57,6 +64,8 @@ func (d *Disk) Close() error {
 		return nil
 	}
 	d.Slow(0, 0)
+	d.Fail(0)
+	d.Fill(false)
 	d.Resume()
 	return d.server.Unmount()
 }
@@ -70,7 +79,29 @@ func (d *Disk) Slow(every int64, delay time.Duration) {
 // Waited returns the number of calls that Slow has delayed.
 func (d *Disk) Waited() int64 { return d.waited.Load() }
 
-// Hang lets all reads, writes, syncs, seeks and queries of the free space wait until Resume.
+// Fail lets all reads, writes, syncs and allocations end with this error, before they have an effect, until the next call. 0: none.
+func (d *Disk) Fail(failure syscall.Errno) { d.failure.Store(int32(failure)) }
+
+// Fill lets all writes and allocations end with ENOSPC, before they have an effect, until Fill(false). Meanwhile no space is free.
+// As on a thin device, this includes writes to blocks that have data.
+func (d *Disk) Fill(full bool) { d.full.Store(full) }
+
+// Refused returns the number of calls that ended with an error by Fail or Fill.
+func (d *Disk) Refused() int64 { return d.refused.Load() }
+
+// refuse returns the error with which a call must end; 0: none.
+func (d *Disk) refuse(needsSpace bool) syscall.Errno {
+	errno := syscall.Errno(d.failure.Load())
+	if errno == 0 && needsSpace && d.full.Load() {
+		errno = syscall.ENOSPC
+	}
+	if errno != 0 {
+		d.refused.Add(1)
+	}
+	return errno
+}
+
+// Hang lets all reads, writes, syncs, allocations, seeks and queries of the free space wait until Resume.
 func (d *Disk) Hang() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +171,7 @@ func (n *node) opened(f fs.FileHandle) fs.FileHandle {
 // the old content of a block after its write was acknowledged. No process changes an image except through this file system.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	f, kept, errno := n.LoopbackNode.Open(ctx, flags)
-	if strings.HasPrefix(filepath.Base(n.Path(nil)), "volume-") {
+	if name := filepath.Base(n.Path(nil)); strings.HasPrefix(name, "volume-") || strings.HasSuffix(name, ".img") {
 		kept |= fuse.FOPEN_KEEP_CACHE
 	}
 	return n.opened(f), kept, errno
@@ -159,19 +190,37 @@ func (f *openFile) PassthroughFd() (int, bool) { return -1, false }
 // Write implements fs.FileWriter.
 func (f *openFile) Write(ctx context.Context, data []byte, offset int64) (uint32, syscall.Errno) {
 	f.disk.pass()
+	if errno := f.disk.refuse(true); errno != 0 {
+		return 0, errno
+	}
 	return f.LoopbackFile.Write(ctx, data, offset)
 }
 
 // Read implements fs.FileReader.
 func (f *openFile) Read(ctx context.Context, into []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
 	f.disk.pass()
+	if errno := f.disk.refuse(false); errno != 0 {
+		return nil, errno
+	}
 	return f.LoopbackFile.Read(ctx, into, offset)
 }
 
 // Fsync implements fs.FileFsyncer.
 func (f *openFile) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 	f.disk.pass()
+	if errno := f.disk.refuse(false); errno != 0 {
+		return errno
+	}
 	return f.LoopbackFile.Fsync(ctx, flags)
+}
+
+// Allocate implements fs.FileAllocater: fallocate(2), also of holes.
+func (f *openFile) Allocate(ctx context.Context, offset, size uint64, mode uint32) syscall.Errno {
+	f.disk.pass()
+	if errno := f.disk.refuse(mode&unix.FALLOC_FL_PUNCH_HOLE == 0); errno != 0 {
+		return errno
+	}
+	return f.LoopbackFile.Allocate(ctx, offset, size, mode)
 }
 
 // Lseek implements fs.FileLseeker.
@@ -183,5 +232,9 @@ func (f *openFile) Lseek(ctx context.Context, offset uint64, whence uint32) (uin
 // Statfs implements fs.NodeStatfser.
 func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
 	n.disk.pass()
-	return n.LoopbackNode.Statfs(ctx, out)
+	errno := n.LoopbackNode.Statfs(ctx, out)
+	if n.disk.full.Load() {
+		out.Bfree, out.Bavail = 0, 0
+	}
+	return errno
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,5 +162,79 @@ func TestCallsWaitWhileTheDiskHangsAndAreExecutedAfterwards(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(filepath.Join(backing, "image")); err != nil || string(kept) != "data" {
 		t.Errorf("below the disk is %q: %v", kept, err)
+	}
+}
+
+// image returns a new file on the disk, open until the test ends, with one block in it.
+func image(t *testing.T, at string) *os.File {
+	t.Helper()
+	file, err := os.Create(filepath.Join(at, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() }) // the written data was checked
+	if _, err := file.WriteAt([]byte("old"), 0); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAFailingDiskRefusesReadsWritesAndSyncsAndChangesNothing(t *testing.T) {
+	d, backing, at := mounted(t)
+	file := image(t, at)
+	d.Fail(syscall.EIO)
+	if _, err := file.WriteAt([]byte("new"), 0); !errors.Is(err, syscall.EIO) {
+		t.Errorf("write: %v", err)
+	}
+	if _, err := file.ReadAt(make([]byte, 3), 0); !errors.Is(err, syscall.EIO) {
+		t.Errorf("read after the failed write: %v", err)
+	}
+	if err := file.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("sync: %v", err)
+	}
+	if n := d.Refused(); n < 3 {
+		t.Errorf("%d calls were refused", n)
+	}
+	d.Fail(0)
+	got := make([]byte, 3)
+	if _, err := file.ReadAt(got, 0); err != nil || string(got) != "old" {
+		t.Errorf("read afterwards: %q, %v", got, err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(backing, "image")); err != nil || string(kept) != "old" {
+		t.Errorf("below the disk is %q: %v", kept, err)
+	}
+}
+
+func TestAFullDiskRefusesWritesAndAllocationsAndReportsNoFreeSpace(t *testing.T) {
+	d, _, at := mounted(t)
+	file := image(t, at)
+	d.Fill(true)
+	if _, err := file.WriteAt([]byte("new"), 0); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write: %v", err)
+	}
+	if err := syscall.Fallocate(int(file.Fd()), 0, 0, 8192); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("allocation: %v", err)
+	}
+	free := func() uint64 {
+		t.Helper()
+		var found syscall.Statfs_t
+		if err := syscall.Statfs(at, &found); err != nil {
+			t.Fatal(err)
+		}
+		return found.Bavail
+	}
+	if n := free(); n != 0 {
+		t.Errorf("%d blocks are free", n)
+	}
+	got := make([]byte, 3)
+	if _, err := file.ReadAt(got, 0); err != nil || string(got) != "old" {
+		t.Errorf("read of a full disk: %q, %v", got, err)
+	}
+	if err := file.Sync(); err != nil {
+		t.Errorf("sync of a full disk: %v", err)
+	}
+	d.Fill(false)
+	if _, err := file.WriteAt([]byte("new"), 0); err != nil || free() == 0 {
+		t.Errorf("write afterwards: %v, %d blocks are free", err, free())
 	}
 }

@@ -32,8 +32,10 @@ const (
 // Sense keys, SPC-5 §4.4.8.
 const (
 	SenseNotReady       = 0x2
+	SenseMediumError    = 0x3
 	SenseIllegalRequest = 0x5
 	SenseUnitAttention  = 0x6
+	SenseDataProtect    = 0x7
 	SenseAborted        = 0xb
 	SenseMiscompare     = 0xe
 )

@@ -3,6 +3,8 @@ package isolation
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -127,11 +129,11 @@ func TestALUNThatIsStuckAnswersBusyBeyondItsLimitUntilItContinues(t *testing.T) 
 	}
 	untilLogged(t, process, "a medium is stuck")
 	late := logIn(t, "late")
-	for _, command := range []initiator.Command{initiator.Read(hungLUN, 100_000, 8, blockSize),
-		initiator.Write(hungLUN, 100_000, make([]byte, blockSize), blockSize), synchronizeCache(hungLUN)} {
-		response, err := late.Do(soon(t), command)
-		if err != nil || response.Status != initiator.StatusBusy {
-			t.Errorf("command %02x: %v, %v", command.CDB[0], response, err)
+	refused, count := begin(t, late, map[string][]initiator.Command{"READ": {initiator.Read(hungLUN, 100_000, 8, blockSize)},
+		"WRITE": {initiator.Write(hungLUN, 100_000, make([]byte, blockSize), blockSize)}, "SYNCHRONIZE CACHE": {synchronizeCache(hungLUN)}})
+	for range count {
+		if a := <-refused; a.err != nil || a.Status != initiator.StatusBusy {
+			t.Errorf("%s: %v, %v", a.what, a.Response, a.err)
 		}
 	}
 	useHealthyLUNs(t, late)
@@ -146,5 +148,113 @@ func TestALUNThatIsStuckAnswersBusyBeyondItsLimitUntilItContinues(t *testing.T) 
 	untilLogged(t, process, "a medium completes commands again")
 	if _, err := late.Good(soon(t), initiator.Read(hungLUN, 100_000, 8, blockSize)); err != nil {
 		t.Error(err)
+	}
+}
+
+// mostCalls is limits::kDeviceThreads: the calls of a gateway that wait for one device.
+const mostCalls = 32
+
+func TestADeviceThatHangsHasNoMoreCallsThanItsLimit(t *testing.T) {
+	d, _ := hangingDisk(t, "")
+	session := logIn(t, "hanging")
+	d.Hang()
+	// LOG SENSE of the page Logical Block Provisioning asks the file system, which executes any number of such calls at once.
+	query := initiator.Command{LUN: hungLUN, CDB: []byte{0x4d, 0, 0x4c, 0, 0, 0, 0, 1, 0, 0}, In: 256}
+	commands := map[string][]initiator.Command{}
+	for range 3 * mostCalls {
+		commands["LOG SENSE"] = append(commands["LOG SENSE"], query)
+	}
+	answers, count := begin(t, session, commands)
+	err := netns.Until(soon(t), func() error {
+		if n := d.Waiting(); n < mostCalls {
+			return fmt.Errorf("%d calls wait", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	useHealthyLUNs(t, session)
+	if n := d.Waiting(); n != mostCalls {
+		t.Errorf("%d calls wait for the device", n)
+	}
+	d.Resume()
+	for range count {
+		if a := <-answers; a.err != nil || a.Status != initiator.StatusGood {
+			t.Errorf("%s after the disk hung: %v, %v", a.what, a.Response, a.err)
+		}
+	}
+}
+
+// Commands of a LUN that hangs, with more data than a session may have, leave a share to its other LUNs.
+func TestDataForALUNThatHangsLeavesAShareOfTheSessionToOtherLUNs(t *testing.T) {
+	const size, commands = 1 << 20, 100 // of 64 MiB for writes and 8 MiB for reads (limits::kSessionMemory, kMaxOutputBytes)
+	data := bytes.Repeat([]byte{7}, size)
+	for name, command := range map[string]func(lun uint16, block uint64) initiator.Command{
+		"WRITE": func(lun uint16, block uint64) initiator.Command { return initiator.Write(lun, block, data, blockSize) },
+		"READ": func(lun uint16, block uint64) initiator.Command {
+			return initiator.Read(lun, block, size/blockSize, blockSize)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, _ := hangingDisk(t, "")
+			session := logIn(t, "host")
+			d.Hang()
+			var all []initiator.Command
+			for i := range uint64(commands) {
+				all = append(all, command(hungLUN, i%60*size/blockSize))
+			}
+			answers, count := begin(t, session, map[string][]initiator.Command{name: all})
+			for d.Waiting() == 0 {
+				runtime.Gosched()
+			}
+			for round := range uint64(8) {
+				for _, lun := range []uint16{fileLUN, memoryLUN} {
+					if _, err := session.Good(soon(t), command(lun, round*size/blockSize)); err != nil {
+						t.Fatalf("LUN %d: %v", lun, err)
+					}
+				}
+			}
+			d.Resume()
+			for range count {
+				if a := <-answers; a.err != nil || a.Status != initiator.StatusGood {
+					t.Errorf("%s after the disk hung: %v, %v", a.what, a.Response, a.err)
+				}
+			}
+		})
+	}
+}
+
+// WRITE SAME holds 32 MiB at a time (limits::kMaxHeldBytes). A READ of a later block, which the page cache has, waits for nothing.
+func TestAWriteSameThatHangsHoldsOnlyItsPresentPiece(t *testing.T) {
+	const later = 100_000 // block, beyond the first 32 MiB
+	d, _ := hangingDisk(t, "")
+	session := logIn(t, "host")
+	data := bytes.Repeat([]byte{7}, 8*blockSize)
+	if _, err := session.Good(soon(t), initiator.Write(hungLUN, later, data, blockSize)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Good(soon(t), initiator.Read(hungLUN, later, 8, blockSize)); err != nil { // into the page cache
+		t.Fatal(err)
+	}
+	d.Hang()
+	whole := initiator.Command{LUN: hungLUN, CDB: make([]byte, 16), Out: make([]byte, blockSize), Writes: true}
+	whole.CDB[0] = 0x93 // WRITE SAME (16) of 64 MiB
+	binary.BigEndian.PutUint32(whole.CDB[10:], 64<<20/blockSize)
+	answers, _ := begin(t, session, map[string][]initiator.Command{"WRITE SAME": {whole}})
+	for d.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	read, err := session.Good(soon(t), initiator.Read(hungLUN, later, 8, blockSize))
+	if err != nil || !bytes.Equal(read, data) {
+		t.Errorf("READ of a later block: %v", err)
+	}
+	d.Resume()
+	if a := <-answers; a.err != nil || a.Status != initiator.StatusGood {
+		t.Errorf("%s after the disk hung: %v, %v", a.what, a.Response, a.err)
+	}
+	read, err = session.Good(soon(t), initiator.Read(hungLUN, later, 8, blockSize))
+	if err != nil || !bytes.Equal(read, make([]byte, 8*blockSize)) {
+		t.Errorf("READ after WRITE SAME: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
-	"sluice.dev/sluice/tests/disk"
 	"sluice.dev/sluice/tests/initiator"
 	"sluice.dev/sluice/tests/netns"
 	"sluice.dev/sluice/tests/robustness/history"
@@ -21,10 +20,10 @@ type clustered struct {
 	*cluster.Cluster
 	keeper *keeper
 	note   noter
-	// clocks of the gateways, times of the replicas, and the disk under the pool; nil if the machine does not support them.
+	// clocks of the gateways, times of the replicas, and the disks under the pools, one each; nil if the machine does not support them.
 	clocks []*wallClock
 	times  []*wallClock
-	pool   *disk.Disk
+	disks  []*device
 	// recorded makes the faults that replace recorded storage; nil if the volumes are in Ceph.
 	recorded *recorded
 }
@@ -47,10 +46,14 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	}
 	c := &clustered{note: note}
 	if options.Ceph == nil {
-		options.Pool = filepath.Join(options.Directory, "pool")
-		if c.pool, err = disk.Mount(filepath.Join(options.Directory, "disk"), options.Pool); err != nil {
-			note("no slow disk here: %v", err)
-			c.pool = nil
+		for i, pool := range []*string{&options.Pool, &options.OtherPool} { // volume i is in pool i, the last one in the first
+			d, err := mountDevice(options.Directory, fmt.Sprintf("device-%d", i+1), uint16(i))
+			if err != nil {
+				note("devices without faults: %v", err)
+			} else {
+				c.disks = append(c.disks, d)
+			}
+			*pool = d.at
 		}
 	}
 	options.Gateways, options.Volumes = clusterGateways, clusterVolumes+1
@@ -68,7 +71,7 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	}
 	made, err := cluster.Start(ctx, options)
 	if err != nil {
-		return nil, errors.Join(err, c.pool.Close())
+		return nil, errors.Join(err, closeDevices(c.disks))
 	}
 	c.Cluster = made
 	if err := made.WaitReady(ctx); err != nil {
@@ -91,6 +94,7 @@ func (c *clustered) portals() []string       { return c.AllPortals() }
 func (c *clustered) target() string          { return cluster.Target }
 func (c *clustered) initiator(i int) string  { return fmt.Sprintf("%s%d", cluster.Initiator, i+1) }
 func (c *clustered) luns() []uint16          { return []uint16{0, 1} }
+func (c *clustered) devices() []*device      { return c.disks }
 func (c *clustered) places() []history.Place { return blocks(12, 8) }
 
 func (c *clustered) settle(ctx context.Context) error {
@@ -125,7 +129,7 @@ func (c *clustered) faults(hosts []*initiator.Multipath) []*fault {
 	for _, clock := range c.times {
 		all = append(all, clock.jumps(longestJumpOfReplica)...)
 	}
-	all = append(append(all, slowness(c.pool, "the pool")...), c.cephFaults()...)
+	all = append(append(all, deviceFaults(c.disks)...), c.cephFaults()...)
 	all = append(all, c.recorded.faults()...)
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
@@ -208,5 +212,8 @@ func (c *clustered) close() error {
 	if c.keeper != nil {
 		c.keeper.end()
 	}
-	return errors.Join(c.Close(), c.pool.Close())
+	for _, d := range c.disks {
+		d.Resume() // a process cannot end before its calls do
+	}
+	return errors.Join(c.Close(), closeDevices(c.disks))
 }

@@ -47,6 +47,10 @@ type experiment struct {
 	only *regexp.Regexp
 	// recorded: only faults that replace recorded storage are executed, and each must be reported.
 	recorded bool
+	// devices: only faults of devices are executed, and while one hangs the other one must be served.
+	devices bool
+	// backendFaults of a gateway alone, as netns.Standalone has them; empty: slowSecondLUN.
+	backendFaults string
 	// few: clients use only this number of blocks of each LUN, so that they interact more often; 0: all blocks of the system.
 	few uint64
 	// swaps is the number of compare-and-writes in ten operations of a client; 0: swapsOfTen.
@@ -67,16 +71,18 @@ type claim string
 // Claims.
 const (
 	claimLinear    claim = "every block's history is linearizable"
+	claimDecided   claim = "the search for an order of each block's operations ends in time"
 	claimWritten   claim = "no acknowledged write is missing, nothing is read that was not written"
 	claimWhole     claim = "no block is torn, misplaced or of another run"
 	claimAnswered  claim = "every operation ends well, whatever broke meanwhile"
 	claimRecovers  claim = "every path works again after the last fault"
 	claimLives     claim = "no process ends by itself, all stop in order"
+	claimIsolated  claim = "while a device hangs, every host completes operations on the other one"
 	claimRecorded  claim = "what is served matches what was recorded; anything else is refused"
 	claimExercised claim = "every kind of fault was done, and operations were lost by them"
 )
 
-var claims = []claim{claimLinear, claimWritten, claimWhole, claimAnswered, claimRecovers, claimLives, claimRecorded, claimExercised}
+var claims = []claim{claimLinear, claimDecided, claimWritten, claimWhole, claimAnswered, claimRecovers, claimLives, claimIsolated, claimRecorded, claimExercised}
 
 const (
 	hostCount     = 2
@@ -117,8 +123,11 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return nil, err
 	}
 	defer func() { _ = system.close() }() // the namespaces end with this process in any case
+	if e.devices && len(system.devices()) == 0 {
+		return nil, errNoDevices
+	}
 	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, swaps: cmp.Or(e.swaps, swapsOfTen), places: e.places(system),
-		recorder: history.NewRecorder()}
+		recorder: history.NewRecorder(), dedicated: e.devices, devices: system.devices()}
 	w.hosts = e.hosts(system, quiet)
 	closeHosts := sync.OnceFunc(func() {
 		for _, multipath := range w.hosts {
@@ -135,7 +144,12 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		c := system.(*clustered)
 		return v, e.follow(ctx, s.steps(c), c, w, v, events, closeHosts)
 	}
-	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
+	possible := system.faults(w.hosts)
+	if e.devices {
+		possible = isolationFaults(system.devices(), resetByAnother(system))
+		e.duration = max(e.duration, devicesDuration)
+	}
+	all := plan(e.seed, e.duration, slices.DeleteFunc(possible, func(f *fault) bool {
 		return e.recorded && !slices.Contains(recordedKinds, f.kind) || e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
 	}))
 	if err := e.runUnderFaults(ctx, w, all, loud); err != nil {
@@ -208,7 +222,7 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 	if gateway == "" {
 		gateway = filepath.Join(e.programs, "sluice-gateway")
 	}
-	return startStandalone(ctx, gateway, directory, note)
+	return startStandalone(ctx, gateway, cmp.Or(e.backendFaults, slowSecondLUN), directory, note)
 }
 
 func (e experiment) hosts(system system, note noter) []*initiator.Multipath {
@@ -219,6 +233,8 @@ func (e experiment) hosts(system system, note noter) []*initiator.Multipath {
 	}
 	return all
 }
+
+var errNoDevices = errors.New("this machine has no devices with faults: /dev/fuse is missing")
 
 func waitPaths(ctx context.Context, hosts []*initiator.Multipath) error {
 	ctx, cancel := context.WithTimeout(ctx, recoverTime)
@@ -279,7 +295,7 @@ func (e experiment) checkHistory(w *workload, v *verdict, events *timeline) {
 	v.counts, v.longest = w.counts, w.longest
 	v.findings[claimLinear] = append(v.findings[claimLinear], linear.Wrong...)
 	for _, place := range linear.Undecided {
-		v.find(claimLinear, fmt.Sprintf("%v: not decided within %v", place, searchTime))
+		v.find(claimDecided, fmt.Sprintf("%v: not decided within %v", place, searchTime))
 	}
 	v.findings[claimWritten] = append(v.findings[claimWritten], history.Missing(operations)...)
 	v.findings[claimWhole] = append(v.findings[claimWhole], bad...)
@@ -292,6 +308,10 @@ func (e experiment) checkHistory(w *workload, v *verdict, events *timeline) {
 	if v.maybes == 0 || len(v.faults) == 0 {
 		v.find(claimExercised, fmt.Sprintf("%d operations without an answer, faults done: %v", v.maybes, v.faults))
 	}
+	if e.devices {
+		v.findings[claimIsolated] = notServed(w.devices, operations, w.recorder.At, hostCount)
+		v.findings[claimExercised] = append(v.findings[claimExercised], notDone(w.devices)...)
+	}
 	if e.recorded {
 		for _, kind := range recordedKinds {
 			if v.faults[kind] == 0 {
@@ -299,14 +319,14 @@ func (e experiment) checkHistory(w *workload, v *verdict, events *timeline) {
 			}
 		}
 	}
-	if len(v.violations()) > 0 {
+	if len(v.violations()) > 0 || len(v.findings[claimDecided]) > 0 {
 		if err := e.writeResults(operations, events); err != nil {
 			v.find(claimLinear, err.Error())
 		}
 	}
 }
 
-// violations returns the findings that break a promise about data.
+// violations returns the findings that break a promise about data. A history that is not decided in time shows nothing.
 func (v *verdict) violations() []string {
 	return slices.Concat(v.findings[claimLinear], v.findings[claimWritten], v.findings[claimWhole])
 }

@@ -24,8 +24,10 @@ type fault struct {
 	weight int
 	// shortest and longest duration; both 0: it has no duration.
 	shortest, longest time.Duration
-	do                func(ctx context.Context) error
-	undo              func(ctx context.Context) error
+	// alone: no other fault overlaps it.
+	alone bool
+	do    func(ctx context.Context) error
+	undo  func(ctx context.Context) error
 }
 
 // planned is a fault with its time.
@@ -65,6 +67,11 @@ func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 		left = left[1:]
 		at += time.Duration(random.Float64() * float64(gapLongest))
 		at = max(at, busy[f.on])
+		for _, until := range busy {
+			if f.alone {
+				at = max(at, until)
+			}
+		}
 		lasts := time.Duration(0)
 		if f.longest > 0 { // short and long durations are equally frequent
 			ratio := float64(f.longest) / float64(f.shortest)
@@ -75,7 +82,7 @@ func plan(seed uint64, duration time.Duration, faults []*fault) []planned {
 		}
 		all = append(all, planned{at, lasts, f})
 		busy[f.on] = at + lasts + gapLongest/3
-		if random.Float64() >= overlaps {
+		if random.Float64() >= overlaps || f.alone {
 			at += lasts
 		}
 	}

@@ -30,6 +30,8 @@ type mutation struct {
 	swaps int
 	// scenario, if set, replaces the random faults.
 	scenario string
+	// backendFaults replace those of a gateway alone (netns.Standalone).
+	backendFaults string
 	// service: no promise about data is broken, but hosts wait without end.
 	service bool
 	// behind, if set, is another bound with the same effect as the disabled one. The histories must be right, and those of the
@@ -62,6 +64,10 @@ var mutations = []mutation{
 		only: "^left by the dead$", behind: "the life of tokens"},
 	{name: "r6-orphans", rule: "R6", disabled: "what a forwarding socket holds outlives its process, and is taken however old its token is",
 		cluster: true, only: "^left by the dead$"},
+	// The backend is slow for longer than limits::kAbortBound, and hosts repeat a write after a reset within that time. A slow device
+	// would not do: Linux executes the writes to a file one after the other.
+	{name: "r5-detached-freed", rule: "R5", disabled: "the blocks of a detached command are free", only: "^(forged reset|reset by the host)$",
+		backendFaults: "lun1.img=delay-every=50;delay-ms=9000", blocks: 6},
 	{name: "any-image", rule: "identity of images", disabled: "an image is not compared with its record", cluster: true, only: "^replaced image$"},
 	{name: "any-pool", rule: "identity of pools", disabled: "a directory without a marker is marked, though one is known", cluster: true,
 		only: "^missing pool$"},
@@ -117,7 +123,7 @@ func findOutOne(ctx context.Context, e experiment, c mutation) bool {
 	}
 	defer func() { _ = os.Unsetenv(mutationVariable) }()
 	e.clustered, e.rbd, e.scenario, e.few = c.cluster || c.rbd, c.rbd, c.scenario, cmp.Or(c.blocks, mutationBlocks)
-	e.swaps = c.swaps
+	e.swaps, e.backendFaults = c.swaps, c.backendFaults
 	if c.only != "" {
 		e.only = regexp.MustCompile(c.only)
 	}

@@ -34,8 +34,8 @@ var recordedKinds = []string{"missing pool", "replaced image", "truncated image"
 type recorded struct {
 	*clustered
 	random *rand.Rand
-	// storage is the directory of the pool's files; uids are those of the workload's volumes.
-	storage string
+	// storage has the directory of each pool's files; uids are those of the workload's volumes.
+	storage []string
 	uids    []string
 	// reports: each refusal must be reported as well. During other faults there may be no gateway that reports it.
 	reports bool
@@ -50,9 +50,12 @@ func (c *clustered) startRecorded(ctx context.Context, seed uint64, reports bool
 	if c.Ceph != nil {
 		return nil
 	}
-	r := &recorded{clustered: c, random: rand.New(rand.NewPCG(seed, 0x4ec04d)), storage: c.Pool, reports: reports}
-	if c.pool != nil {
-		r.storage = c.backing()
+	r := &recorded{clustered: c, random: rand.New(rand.NewPCG(seed, 0x4ec04d)), reports: reports}
+	for _, d := range c.disks {
+		r.storage = append(r.storage, d.backing)
+	}
+	if len(c.disks) == 0 {
+		r.storage = []string{c.Pool, c.OtherPool}
 	}
 	for i := range clusterVolumes {
 		var shown struct{ Meta struct{ UID string } }
@@ -64,8 +67,6 @@ func (c *clustered) startRecorded(ctx context.Context, seed uint64, reports bool
 	c.recorded = r
 	return nil
 }
-
-func (c *clustered) backing() string { return filepath.Join(c.Directory, "disk") }
 
 func (r *recorded) find(format string, arguments ...any) {
 	r.wrong = append(r.wrong, fmt.Sprintf(format, arguments...))
@@ -110,7 +111,7 @@ func (r *recorded) faults() []*fault {
 		return nil
 	}
 	all := []*fault{
-		storageFault("the pool's files are gone while all gateways start", "missing pool", r.hidePool),
+		storageFault("the pools' files are gone while all gateways start", "missing pool", r.hidePool),
 		storageFault("an empty file takes the place of an image", "replaced image", r.replaceImage),
 		storageFault("an image has lost its end", "truncated image", r.truncateImage),
 		storageFault("a byte of a volume's record is damaged, and its owner killed", "damaged record", r.damageRecord),
@@ -163,25 +164,36 @@ func (r *recorded) restartAll() error {
 	return errors.Join(all...)
 }
 
-// hidePool leaves an empty directory, as below a mount point. Nothing may be created in it.
+// hidePool leaves empty directories, as below a mount point. Nothing may be created in them.
 func (r *recorded) hidePool(context.Context) (func(context.Context) error, error) {
-	if err := errors.Join(os.Rename(r.storage, r.storage+keptSuffix), os.Mkdir(r.storage, 0o700), r.restartAll()); err != nil {
+	var all []error
+	for _, storage := range r.storage {
+		all = append(all, os.Rename(storage, storage+keptSuffix), os.Mkdir(storage, 0o700))
+	}
+	if err := errors.Join(append(all, r.restartAll())...); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		r.reported(ctx, "pool", cluster.PoolName, "Ready", "PoolNotIdentified")
-		made, err := filepath.Glob(filepath.Join(r.storage, "*"))
-		hidden, err2 := filepath.Glob(filepath.Join(r.storage, ".sluice", "*"))
-		if made = append(made, hidden...); len(made) > 0 {
-			r.find("in the directory that is not the pool was made: %v", made)
+		var all []error
+		for _, storage := range r.storage {
+			made, err := filepath.Glob(filepath.Join(storage, "*"))
+			hidden, err2 := filepath.Glob(filepath.Join(storage, ".sluice", "*"))
+			if made = append(made, hidden...); len(made) > 0 {
+				r.find("in the directory that is not the pool was made: %v", made)
+			}
+			all = append(all, err, err2, os.RemoveAll(storage), os.Rename(storage+keptSuffix, storage))
 		}
-		return errors.Join(err, err2, os.RemoveAll(r.storage), os.Rename(r.storage+keptSuffix, r.storage))
+		return errors.Join(all...)
 	}, nil
 }
 
+// storageOf returns the directory that has the files of one of the workload's volumes.
+func (r *recorded) storageOf(volume int) string { return r.storage[volume%len(r.storage)] }
+
 // image returns the path of an image of the workload's volumes.
 func (r *recorded) image(volume int) string {
-	return filepath.Join(r.storage, "volume-"+r.uids[volume])
+	return filepath.Join(r.storageOf(volume), "volume-"+r.uids[volume])
 }
 
 // exchangeImage replaces a volume's image by another file, and makes all gateways open it again. Nothing may be written to the
@@ -232,7 +244,7 @@ func (r *recorded) truncateImage(context.Context) (func(context.Context) error, 
 // damageRecord flips a bit of a record. The next owner must restore the record.
 func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) error, error) {
 	volume := r.random.IntN(clusterVolumes)
-	record := filepath.Join(r.storage, ".sluice", r.uids[volume]+".volume")
+	record := filepath.Join(r.storageOf(volume), ".sluice", r.uids[volume]+".volume")
 	content, err := os.ReadFile(record)
 	if err != nil {
 		return nil, err

@@ -19,22 +19,21 @@ const standaloneTarget = "iqn.2026-11.dev.sluice:robust"
 
 // standalone is one gateway with two portals on different fabrics: a host has two paths to it.
 type standalone struct {
-	directory string
+	images    []string // by LUN, below their devices
 	network   *netns.Network
 	gateway   *netns.Process
 	addresses []string
 	clock     *wallClock
 	keeper    *keeper
 	hung      []netns.Undo // reactors that hang for good
+	disks     []*device
 }
 
-var standaloneLUNs = []string{
-	`backend: file, path: %s/lun0.img, size: 1MiB`,
-	`backend: file, path: %s/lun1.img, size: 1MiB`,
-}
+const standaloneLUNs = 2
 
-// The second LUN has a disk that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
-// is still in progress when its retry arrives (R5).
+// The second LUN has a backend that is sometimes slow: for longer than hosts wait before a retry after a reset, so that an original
+// is still in progress when its retry arrives (R5). A slow device would not do: Linux executes the writes to a file one after the
+// other.
 const slowSecondLUN = "lun1.img=delay-every=90;delay-ms=2600"
 
 const (
@@ -43,20 +42,28 @@ const (
 	iscsiPort       = 3260
 )
 
-func startStandalone(ctx context.Context, gateway, directory string, note noter) (system, error) {
+func startStandalone(ctx context.Context, gateway, faults, directory string, note noter) (system, error) {
 	network, err := netns.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
 	if err != nil {
 		return nil, err
 	}
-	s := &standalone{directory: directory, network: network}
-	setup := netns.Standalone{Program: gateway, Faults: slowSecondLUN, Name: gatewayNode, Node: gatewayNode, Directory: directory,
+	s := &standalone{network: network}
+	setup := netns.Standalone{Program: gateway, Faults: faults, Name: gatewayNode, Node: gatewayNode, Directory: directory,
 		Target: standaloneTarget}
 	for _, fabric := range network.Fabrics {
 		s.addresses = append(s.addresses, fmt.Sprintf("%s:%d", network.Address(gatewayNode, fabric), iscsiPort))
 	}
 	setup.Listen = s.addresses
-	for _, lun := range standaloneLUNs {
-		setup.LUNs = append(setup.LUNs, fmt.Sprintf(lun, directory))
+	for lun := range uint16(standaloneLUNs) { // each on a device of its own
+		d, err := mountDevice(directory, fmt.Sprintf("device-%d", lun+1), lun)
+		if err != nil {
+			note("devices without faults: %v", err)
+			d.at, d.backing = directory, directory
+		} else {
+			s.disks = append(s.disks, d)
+		}
+		s.images = append(s.images, filepath.Join(d.backing, imageOf(lun)))
+		setup.LUNs = append(setup.LUNs, fmt.Sprintf("backend: file, path: %s, size: 1MiB", filepath.Join(d.at, imageOf(lun))))
 	}
 	if s.clock, setup.Environment, err = newClock(directory, gatewayNode); err == nil {
 		s.gateway, err = setup.Process()
@@ -68,7 +75,7 @@ func startStandalone(ctx context.Context, gateway, directory string, note noter)
 		err = netns.UntilListens(ctx, s.gateway, s.addresses[0])
 	}
 	if err != nil {
-		return nil, errors.Join(err, network.Close())
+		return nil, errors.Join(err, s.gateway.Kill(), closeDevices(s.disks), network.Close())
 	}
 	s.keeper = newKeeper([]*netns.Process{s.gateway}, note)
 	return s, nil
@@ -81,6 +88,7 @@ func (s *standalone) initiator(i int) string {
 }
 func (s *standalone) luns() []uint16               { return []uint16{0, 1} }
 func (s *standalone) places() []history.Place      { return blocks(16, 6) }
+func (s *standalone) devices() []*device           { return s.disks }
 func (s *standalone) settle(context.Context) error { return nil }
 func (s *standalone) mismatches() []string         { return nil }
 
@@ -91,7 +99,7 @@ func (s *standalone) faults(hosts []*initiator.Multipath) []*fault {
 			do:   s.gateway.Freeze,
 			undo: func(context.Context) error { return s.gateway.Signal(syscall.SIGCONT) }},
 	}
-	all = append(all, s.clock.jumps(longestJump)...)
+	all = append(append(all, s.clock.jumps(longestJump)...), deviceFaults(s.disks)...)
 	for reactor := range gatewayReactors {
 		all = append(all, permanentHang(s.gateway, reactor, func(release netns.Undo) { s.hung = append(s.hung, release) }))
 	}
@@ -106,6 +114,8 @@ func (s *standalone) faults(hosts []*initiator.Multipath) []*fault {
 	}
 	return all
 }
+
+func imageOf(lun uint16) string { return fmt.Sprintf("lun%d.img", lun) }
 
 const stopPatience = 15 * time.Second
 
@@ -130,7 +140,7 @@ func (s *standalone) end() []string {
 }
 
 func (s *standalone) disk(place history.Place) ([]byte, bool, error) {
-	file, err := os.Open(filepath.Join(s.directory, fmt.Sprintf("lun%d.img", place.LUN)))
+	file, err := os.Open(s.images[place.LUN])
 	if err != nil {
 		return nil, false, err
 	}
@@ -142,5 +152,8 @@ func (s *standalone) disk(place history.Place) ([]byte, bool, error) {
 
 func (s *standalone) close() error {
 	s.keeper.end()
-	return errors.Join(s.gateway.Kill(), s.network.Close())
+	for _, d := range s.disks {
+		d.Resume() // a process cannot end before its calls do
+	}
+	return errors.Join(s.gateway.Kill(), closeDevices(s.disks), s.network.Close())
 }

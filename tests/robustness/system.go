@@ -22,6 +22,8 @@ type system interface {
 	luns() []uint16
 	places() []history.Place
 	faults(hosts []*initiator.Multipath) []*fault
+	// devices returns the devices whose faults the run controls; none if the machine cannot make them.
+	devices() []*device
 	// settle returns once the system itself reports that all faults are over.
 	settle(ctx context.Context) error
 	// end stops it and returns the problems of its processes.

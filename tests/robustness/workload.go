@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,9 @@ type workload struct {
 	swaps    int // of ten operations
 	places   []history.Place
 	recorder *history.Recorder
+	// dedicated: some clients of each host use one device only, so they go on when another one hangs.
+	dedicated bool
+	devices   []*device
 
 	mu       sync.Mutex
 	counts   map[string]int
@@ -41,9 +45,9 @@ func (w *workload) act(ctx context.Context) {
 	var all sync.WaitGroup
 	number := 0
 	for _, multipath := range w.hosts {
-		for range w.clients {
+		for i := range w.clients {
 			number++
-			c := client{workload: w, number: number, multipath: multipath,
+			c := client{workload: w, number: number, multipath: multipath, places: w.placesOf(i),
 				random: rand.New(rand.NewPCG(w.seed, uint64(number))), known: map[history.Place]history.Value{}}
 			all.Go(func() { c.act(ctx) })
 		}
@@ -51,8 +55,20 @@ func (w *workload) act(ctx context.Context) {
 	all.Wait()
 }
 
+// placesOf returns the places that a client of a host uses, from 0.
+func (w *workload) placesOf(client int) []history.Place {
+	if !w.dedicated || client >= len(w.devices) {
+		return w.places
+	}
+	return slices.DeleteFunc(slices.Clone(w.places), func(p history.Place) bool { return !slices.Contains(w.devices[client].luns, p.LUN) })
+}
+
+// hostOf returns the host, from 0, of a client's number, which is from 1.
+func hostOf(client int) int { return (client - 1) / clientsOfHost }
+
 type client struct {
 	*workload
+	places    []history.Place
 	number    int
 	multipath *initiator.Multipath
 	random    *rand.Rand
@@ -71,7 +87,7 @@ func (c *client) act(ctx context.Context) {
 		switch {
 		case what >= 10-c.swaps: // the value that it read some time ago has been changed by others
 			if result = c.read(limited, place); result.Outcome == initiator.OK {
-				c.tally(result, time.Since(began))
+				c.tally(place, result, began)
 				began = time.Now()
 				result = c.swap(limited, place)
 			}
@@ -81,26 +97,49 @@ func (c *client) act(ctx context.Context) {
 			result = c.write(limited, place)
 		}
 		cancel()
-		c.tally(result, time.Since(began))
+		c.tally(place, result, began)
 		_ = netns.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop checks ctx
 	}
 }
 
-func (w *workload) tally(result initiator.Result, took time.Duration) {
+func (w *workload) tally(place history.Place, result initiator.Result, began time.Time) {
+	ended := time.Now()
+	reported := w.reportsFault(place, result, began, ended)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts[result.Outcome.String()]++
+	outcome := result.Outcome.String()
+	if reported {
+		outcome = deviceErrors
+	}
+	w.counts[outcome]++
 	w.counts["retries"] += result.Retries
-	w.longest = max(w.longest, took)
+	w.longest = max(w.longest, ended.Sub(began))
 	for _, attempt := range result.Attempts {
 		if attempt.Effect == initiator.EffectMaybe {
 			w.counts["lost: "+attempt.Why]++
 		}
 	}
 	var answer *initiator.AnswerError
-	if result.Outcome != initiator.OK && errors.As(result.Err, &answer) && len(w.refusals) < refusalsKept {
+	if result.Outcome != initiator.OK && !reported && errors.As(result.Err, &answer) && len(w.refusals) < refusalsKept {
 		w.refusals = append(w.refusals, result.Err.Error())
 	}
+}
+
+const deviceErrors = "ended with an error of the device"
+
+// reportsFault reports whether a command ended with the sense data of an error that its device had meanwhile.
+func (w *workload) reportsFault(place history.Place, result initiator.Result, began, ended time.Time) bool {
+	var answer *initiator.AnswerError
+	if result.Outcome == initiator.OK || !errors.As(result.Err, &answer) {
+		return false
+	}
+	switch sense := answer.Response.Sense; {
+	case sense.Key == initiator.SenseMediumError, sense == initiator.Sense{Key: initiator.SenseDataProtect, Code: 0x27, Qualifier: 0x07}:
+	default:
+		return false
+	}
+	device := deviceOf(w.devices, place.LUN)
+	return device != nil && device.refused(began, ended)
 }
 
 func (c *client) read(ctx context.Context, place history.Place) initiator.Result {

@@ -78,6 +78,7 @@ class ReleasePlan {
   pid_t creator_ = 0;  // the thread in run()
   pid_t pid_ = 0;
   int ready_ = 0;
+  bool releases_ = true;  // false: a safety mutation
   int listing_ = -1;
   size_t files_count_ = 0;
   size_t rings_count_ = 0;

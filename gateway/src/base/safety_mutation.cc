@@ -16,7 +16,7 @@ struct Mutation {
   Guard also = Guard::kNone;
 };
 
-constexpr std::array<Mutation, 22> kMutations = {{
+constexpr std::array<Mutation, 30> kMutations = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -39,6 +39,14 @@ constexpr std::array<Mutation, 22> kMutations = {{
     {"any-origin", Guard::kPeer},
     {"any-image", Guard::kImage},
     {"any-pool", Guard::kMarker},
+    {"r5-detached-freed", Guard::kDetachedRange},
+    {"r15-unbounded-abort", Guard::kAbortBound},
+    {"r14-stuck-unlimited", Guard::kStuckLimit},
+    {"r15-device-unlimited", Guard::kDeviceCalls},
+    {"r15-no-write-share", Guard::kWriteShare},
+    {"r15-no-read-share", Guard::kReadShare},
+    {"r15-no-release", Guard::kRelease},
+    {"r15-whole-range", Guard::kPiece},
 }};
 
 Mutation find_mutation(std::string_view text) {

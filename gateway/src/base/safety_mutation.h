@@ -33,6 +33,15 @@ enum class Guard : uint8_t {
   kPeer,      // any-origin: any peer's key admits a gateway that claims to be any other
   kImage,     // any-image: an image is not compared with its record
   kMarker,    // any-pool: a directory without a marker is marked although a marker is known
+  // The limits that isolate one device from the others. tests/isolation detects all but the first.
+  kDetachedRange,  // r5-detached-freed: a detached command's blocks are free
+  kAbortBound,     // r15-unbounded-abort: functions and logins wait for a device without a bound
+  kStuckLimit,     // r14-stuck-unlimited: a stuck unit accepts any number of requests
+  kDeviceCalls,    // r15-device-unlimited: any number of calls wait for one device
+  kWriteShare,     // r15-no-write-share: one LUN may have all write data of a session
+  kReadShare,      // r15-no-read-share: one LUN may have all executing READs of a session
+  kRelease,        // r15-no-release: a process with blocked threads ends and releases nothing
+  kPiece,          // r15-whole-range: WRITE SAME and UNMAP hold all their blocks at once
 };
 
 #ifdef SLUICE_SAFETY_MUTATIONS

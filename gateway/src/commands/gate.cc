@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 #include "scsi/pr_out_list.h"
 #include "unit/reservations/reservations.h"
 #include "unit/statistics.h"
@@ -92,7 +93,7 @@ bool needs_medium(const scsi::CommandInfo& info) {
 
 // SAM-5 §5.3.1: BUSY, because the unit cannot accept more commands. Hosts repeat it later.
 bool exceeds_stuck_unit(const Unit& unit, const Command& command) {
-  return needs_medium(*command.info) &&
+  return needs_medium(*command.info) && !mutation_disables(Guard::kStuckLimit) &&
          unit.statistics().requests().in_progress() >= limits::kMaxStuckRequests;
 }
 

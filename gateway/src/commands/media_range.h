@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/safety_mutation.h"
 #include "commands/handler.h"
 
 namespace sluice::lun {
@@ -29,6 +30,7 @@ inline uint8_t write_flags(const Command& command) {
 // How many of `left` blocks from `lba` on WRITE SAME and UNMAP hold at a time: no more than to the
 // next multiple of limits::kMaxHeldBytes, which units of deallocation divide.
 inline uint64_t piece_of(const Unit& unit, uint64_t lba, uint64_t left) {
+  if (mutation_disables(Guard::kPiece)) return left;
   const uint64_t blocks = limits::kMaxHeldBytes / unit.block_size();
   return std::min(left, blocks - lba % blocks);
 }

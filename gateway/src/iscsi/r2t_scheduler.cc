@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/safety_mutation.h"
 
 namespace sluice::iscsi {
 
@@ -38,6 +39,7 @@ bool R2tScheduler::has_room(Task& task) const {
     if (charged_ + need > limits::kSessionMemory) return false;
     // A LUN that completes nothing leaves a part to the other LUNs of the session.
     const size_t left = limits::kSessionMemory - charged_ - need;
+    if (mutation_disables(Guard::kWriteShare)) return true;
     if (itl.asked_for != 0 && itl.asked_for + need > limits::kLunShare * left) return false;
   }
   return shard_.write_quota.admits(itl, need, task.held, task.refused_since);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/safety_mutation.h"
 #include "iscsi/forwarding_wire.h"
 #include "scsi/report_luns.h"
 #include "scsi/sense.h"
@@ -41,6 +42,7 @@ bool TaskExecution::may_start(Task& task, bool first) const {
   if (first && shard_.write_quota.admits_read(bytes, queued + reads_.total(), task.refused_since)) {
     return true;
   }
+  if (mutation_disables(Guard::kReadShare)) return false;
   const uint64_t lun = task.command.lun_field;
   return reads_.total() != reads_.of(lun) && reads_.within_share(lun, bytes) &&
          shard_.write_quota.admits_read(bytes, queued + reads_.of(lun), task.refused_since);

@@ -4,9 +4,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/safety_mutation.h"
 #include "commands/handler.h"
 #include "commands/run.h"
 #include "nexus/forwarding.h"
+#include "unit/ranges/range_table.h"
 #include "unit/unit.h"
 
 namespace sluice::lun {
@@ -169,12 +171,16 @@ bool Itl::detach_overdue() {
   bool again = false;
   for (Command* c = active_head; c; c = c->next_active) {
     if (!c->aborted() || c->detached || c->stage != Stage::kRunning) continue;
-    if (now - c->aborted_at < limits::kAbortBound || !may_be_detached(*c)) {
+    if (now - c->aborted_at < limits::kAbortBound || !may_be_detached(*c) ||
+        mutation_disables(Guard::kAbortBound)) {
       again = true;
       continue;
     }
     ++detached;
     c->detached = true;
+    if (mutation_disables(Guard::kDetachedRange) && c->hold.state != RangeHold::State::kIdle) {
+      unit().ranges().cancel(reactor_context().reactor, c->hold, reactor_context().reactors);
+    }
     if (c->on_detached) c->on_detached(*c);
   }
   if (detached == 0) return again;
