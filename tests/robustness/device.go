@@ -54,8 +54,8 @@ const (
 	// After limits::kAbortBound (5 s) a reset is answered, and its commands are detached. Hosts drop a session after 10 s.
 	resetShortest, resetLongest = 5600 * time.Millisecond, 7 * time.Second
 	resetTimeout                = 9 * time.Second
-	// refusesLongest bounds the time of errors: meanwhile no operation on the device succeeds.
-	refusesShortest, refusesLongest = 200 * time.Millisecond, 2 * time.Second
+	// refusesLongest bounds the time of errors: meanwhile no write to the device succeeds. Hosts send some in refusesShortest.
+	refusesShortest, refusesLongest = 500 * time.Millisecond, 2 * time.Second
 	delaysShortest, delaysLongest   = 500 * time.Millisecond, 4 * time.Second
 	// heldWithin bounds the time until a device that hangs has a request. Hosts send one every few milliseconds.
 	heldWithin = 5 * time.Second

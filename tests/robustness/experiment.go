@@ -222,7 +222,11 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 	if gateway == "" {
 		gateway = filepath.Join(e.programs, "sluice-gateway")
 	}
-	return startStandalone(ctx, gateway, cmp.Or(e.backendFaults, slowSecondLUN), directory, note)
+	faults := cmp.Or(e.backendFaults, slowSecondLUN)
+	if e.devices { // a slow backend would keep all clients from a device that fails for a short time
+		faults = e.backendFaults
+	}
+	return startStandalone(ctx, gateway, faults, directory, note)
 }
 
 func (e experiment) hosts(system system, note noter) []*initiator.Multipath {
