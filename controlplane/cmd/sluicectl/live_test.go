@@ -61,7 +61,7 @@ func (l *live) serve() (stop func()) {
 	registry := prometheus.NewRegistry()
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
 	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log,
-		Findings: serving.NewFindings(kept, seen, facts, registry), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
+		Findings: serving.NewFindings(kept, seen, facts, registry), Loads: serving.NewLoads(kept, seen, log), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

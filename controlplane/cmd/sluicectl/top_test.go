@@ -69,6 +69,14 @@ func TestTopRefusesWhatItCannotShowByTheNameOfItsFlag(t *testing.T) {
 	}
 }
 
+func TestTopIsPrintedOnceWhereTheOutputIsNoTerminal(t *testing.T) {
+	l := start(t)
+	l.must("fabric", "create", "a") // the view of the server is complete
+	if out, err := l.run("top", "hosts"); err != nil || strings.Count(out, "NAME") != 1 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestTopPutsTheGreatestFirst(t *testing.T) {
 	a := &pb.Load{ReadsPerSecond: 1, WriteBytesPerSecond: 9, Latency: durationpb.New(1), InProgress: 5}
 	b := &pb.Load{OthersPerSecond: 2, ReadBytesPerSecond: 8, Latency: durationpb.New(2), InProgress: 4}

@@ -38,7 +38,7 @@ func (s *Service) watchLiveLoadRequests(ctx context.Context) error {
 	}
 }
 
-// liveLoad stores what a heartbeat counts if somebody asks for it. known are the loads of the gateway's own volumes.
+// liveLoad stores what a heartbeat counts if a replica asks for it. known are the loads of the gateway's own volumes.
 func (g *gatewayStream) liveLoad(ctx context.Context, beat *pb.StreamHeartbeat, known []*pb.VolumeLoad) error {
 	if !g.service.liveLoads.wanted() || time.Since(g.lastLiveLoad) < model.LiveLoadInterval-heartbeatInterval/2 {
 		return nil

@@ -9,8 +9,8 @@ const (
 	LiveLoadWanted = 10 * time.Second
 )
 
-// LiveLoad has what a gateway has counted: two of them give present rates. There is at most one for each gateway, and only while
-// somebody asks for rates.
+// LiveLoad has what a gateway has counted: two of them give present rates. There is at most one for each gateway, and it is
+// renewed only while a replica asks for it.
 type LiveLoad struct {
 	Gateway GatewayRef `json:"gateway"`
 	// Clock is the gateway's own clock (CLOCK_BOOTTIME) when it counted.

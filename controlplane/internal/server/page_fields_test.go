@@ -52,6 +52,9 @@ func (s *system) list(method protoreflect.MethodDescriptor, options *pb.ListOpti
 	if options != nil {
 		request.Set(fields.ByName("options"), protoreflect.ValueOfMessage(options.ProtoReflect()))
 	}
+	if method.Name() == "ListLoads" { // it lists the objects of one kind
+		request.Set(fields.ByName("kind"), protoreflect.ValueOfString("Host"))
+	}
 	request.Set(fields.ByName("page_size"), protoreflect.ValueOfInt32(size))
 	request.Set(fields.ByName("page_token"), protoreflect.ValueOfString(token))
 	answer, err := s.send(request.Interface())

@@ -102,7 +102,8 @@ func start(t *testing.T) *system {
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
 	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
 		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: api.NewFindings(kept, s.view, facts, registry),
-		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
+		Loads: api.NewLoads(kept, s.view, slog.Default()),
+		Log:   slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // LoadService shows what volumes, hosts and gateways do now. Gateways send their counts to the replica that has their stream. That
-// replica stores them for the others only for some seconds after a call of this service, so that nothing is stored when nobody asks.
+// replica stores them for the others only for some seconds after a call of this service.
 type LoadServiceClient interface {
 	// Lists the loads of all objects of a kind, in the order of their names, in pages. Every role that may read may call it. The first
 	// call after a pause waits for two reports of each connected gateway, at most 6 seconds. Errors: INVALID_ARGUMENT (with
@@ -59,7 +59,7 @@ func (c *loadServiceClient) ListLoads(ctx context.Context, in *ListLoadsRequest,
 // for forward compatibility.
 //
 // LoadService shows what volumes, hosts and gateways do now. Gateways send their counts to the replica that has their stream. That
-// replica stores them for the others only for some seconds after a call of this service, so that nothing is stored when nobody asks.
+// replica stores them for the others only for some seconds after a call of this service.
 type LoadServiceServer interface {
 	// Lists the loads of all objects of a kind, in the order of their names, in pages. Every role that may read may call it. The first
 	// call after a pause waits for two reports of each connected gateway, at most 6 seconds. Errors: INVALID_ARGUMENT (with

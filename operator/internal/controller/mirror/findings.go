@@ -58,7 +58,7 @@ func (f *Findings) follow(kind string, changed func(name string)) {
 	f.followers[kind] = append(f.followers[kind], changed)
 }
 
-// of returns the worst finding about an object, nil if there is none. known: the control plane has told.
+// of returns the worst finding about an object, nil if there is none. known: the findings were read.
 func (f *Findings) of(ctx context.Context, kind, name string) (worst *pb.Finding, known bool) {
 	if f == nil { // in tests
 		return nil, false
