@@ -20,8 +20,8 @@ class HostLoads {
  public:
   explicit HostLoads(SessionReport::HostOf host_of) : host_of_(std::move(host_of)) {}
 
-  // `views` are all sessions of the gateway. Omits discovery sessions, sessions that another gateway
-  // forwards, and sessions of unknown hosts. Forgets hosts without a session.
+  // `views` are all sessions of the gateway. Omits discovery sessions, sessions that another
+  // gateway forwards, and sessions of unknown hosts. Forgets hosts without a session.
   void observe(const std::vector<iscsi::SessionView>& views);
   // Appends the sum of each host.
   void add_to(wire::StreamHeartbeat* beat) const;
