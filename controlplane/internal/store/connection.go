@@ -124,14 +124,7 @@ func (c *Connection) KeepAlive(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	got, err := c.store.client.Get(ctx, c.key)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if len(got.Kvs) == 0 || clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
-		return ErrReplaced
-	}
-	return nil
+	return c.mismatchError(ctx)
 }
 
 // Close records that the stream has ended. It never affects the connection of another stream.
@@ -152,8 +145,17 @@ func (c *Connection) mismatchError(ctx context.Context) error {
 		return fmt.Errorf("store: %w", err)
 	case len(got.Kvs) == 0:
 		return ErrExpired
-	case clientv3.LeaseID(got.Kvs[0].Lease) != c.lease:
-		return ErrReplaced
+	case clientv3.LeaseID(got.Kvs[0].Lease) == c.lease:
+		return nil
 	}
-	return nil
+	var present model.GatewayConnection
+	if err := json.Unmarshal(got.Kvs[0].Value, &present); err != nil {
+		return fmt.Errorf("%s in the store: %w", c.key, err)
+	}
+	// The present one can also be an earlier stream of the same process: etcd executes a request that waited in a member which hung. The
+	// process must not end because of that.
+	if present.Ref.Incarnation == c.Ref.Incarnation {
+		return ErrExpired
+	}
+	return ErrReplaced
 }

@@ -138,7 +138,7 @@ func TestAConnectionKnowsWhetherTheStoreTakesItsWrites(t *testing.T) {
 	if err := c.Writable(t.Context()); err != nil {
 		t.Error(err)
 	}
-	other := connect(f, "gw-1", "one")
+	other := connect(f, "gw-1", "two")
 	if err := c.Writable(t.Context()); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("a replaced one is told %v", err)
 	}

@@ -34,11 +34,12 @@ const (
 
 // Errors of connections.
 var (
-	// ErrReplaced: another incarnation or another stream of the gateway has replaced it. A replaced incarnation never connects
+	// ErrReplaced: another incarnation of the gateway has replaced it. A replaced incarnation never connects
 	// again (R4: the process returns as a new one).
-	ErrReplaced = errors.New("another incarnation or stream of this gateway has taken its place")
-	// ErrExpired: the connection was not kept alive in time. The gateway must connect again.
-	ErrExpired = errors.New("the connection was not kept alive in time and has expired: connect again")
+	ErrReplaced = errors.New("another incarnation of this gateway has taken its place")
+	// ErrExpired: the connection was not kept alive in time, or another stream of the same process is the present connection. The gateway
+	// must connect again.
+	ErrExpired = errors.New("the connection was not kept alive in time, or another stream of the process has taken its place: connect again")
 )
 
 func (s *Store) observedPrefix() string { return s.prefix + "observed/" }
