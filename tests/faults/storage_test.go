@@ -118,7 +118,7 @@ var storageRows = []fault{
 		induce: fills("filling", "5600")},
 	{name: "a pool is full", id: "PoolUnreachable", object: "StoragePool/full", cause: "no space left in",
 		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported, induce: fills("full", "6144")},
-	{name: "an image in use was renamed", id: "VolumeDataMisplaced", object: "Volume/renamed", cause: "another file or image has the name",
+	{name: "an image in use was renamed", id: "VolumeDataMisplaced", object: "Volume/renamed", cause: "its name no longer leads to the data",
 		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported,
 		induce: func(s *system) (func() error, error) {
 			image, err := s.volumeIn("renamed")

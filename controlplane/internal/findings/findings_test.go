@@ -172,7 +172,7 @@ var faults = []fault{
 		func(s *system) {
 			s.volume().Status.Conditions = degraded(model.ReasonMediumStuck, "gateway gw-1: the medium completes none")
 		}},
-	{"VolumeDataMisplaced", "Volume/orders", "another file",
+	{"VolumeDataMisplaced", "Volume/orders", "no longer leads to the data",
 		func(s *system) { s.volume().Status.Conditions = degraded(model.ReasonMediumMisplaced, "moved") }},
 	{"VolumeNotMade", "Volume/new", "is degraded (JobFailed): no space", func(s *system) {
 		s.put(&model.Volume{Meta: model.Meta{Name: "new"}, Spec: model.VolumeSpec{Pool: "nvme"}, Status: model.VolumeStatus{

@@ -195,7 +195,7 @@ var (
 		"Commands wait, and new ones get BUSY beyond a limit. Other volumes are not affected.",
 		"Look at the disk, the file system or the Ceph pool below it. Hosts continue when it does.")
 	ruleVolumeMisplaced = rule("VolumeDataMisplaced", Warning,
-		"Another file or image has the name of the volume's data. The owner still serves the right data.",
+		"The volume's data has another name or place now, or another file or image has its name. The owner still serves the right data.",
 		"Nothing now. The next opening will fail.",
 		"Rename the former file back, or restore the mount, before the volume moves.")
 	ruleVolumeNotMade = rule("VolumeNotMade", Warning,

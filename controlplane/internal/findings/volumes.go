@@ -56,7 +56,7 @@ func (s *survey) degradedVolume(v *model.Volume, c model.Condition) {
 	case model.ReasonImageMissing, model.ReasonPoolNotIdentified, model.ReasonOpenFailed:
 		unusable(look)
 	case model.ReasonMediumMisplaced:
-		s.add(ruleVolumeMisplaced, of(v), "another file or image has the name of its data: "+c.Message,
+		s.add(ruleVolumeMisplaced, of(v), "its name no longer leads to the data that is served: "+c.Message,
 			"rename the former file back, or restore the mount, before the volume moves", since)
 	case model.ReasonTakenOut:
 		s.add(ruleDeviceTakenOut, of(v), c.Message, look, since, from(Ref{model.KindStoragePool, v.Spec.Pool}))
