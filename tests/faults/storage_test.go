@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"sluice.dev/sluice/tests/initiator"
@@ -161,6 +162,8 @@ var storageRows = []fault{
 		grace: 10 * time.Second, lasts: 10 * time.Second, known: reported, induce: formatted("useless", false)},
 	{name: "the disk of a volume hangs", id: "VolumeStuck", object: "Volume/stuck", cause: "completes none",
 		induce: hangs},
+	{name: "the disk of a volume returns errors", id: "VolumeMediumErrors", object: "Volume/failing", cause: "ended with errors of the medium",
+		lasts: 30 * time.Second, known: "the finding ends 30 s after the last error", induce: fails},
 }
 
 // fills allocates blocks of 4 KiB in a pool of 24 MiB.
@@ -213,29 +216,11 @@ func loop(s *system, name string) (string, error) {
 
 // hangs lets the disk of pool `stuck` hang while a host reads its volume.
 func hangs(s *system) (func() error, error) {
-	const name = "stuck"
-	err := errors.Join(s.ctl("pool create "+name+" --node node-1 --directory "+filepath.Join(s.Directory, "stuck")), s.reachable(name))
-	if err == nil {
-		err = errors.Join(s.ctl("volume create "+name+" --pool "+name+" --size 16Mi --wait --timeout 20s"),
-			s.ctl("target create "+name+" --lun 0="+name+" --host host-1 --wait --timeout 20s"))
-	}
-	if err != nil {
-		return nil, err
-	}
-	owner, err := s.OwnerOf(s.ctx, name)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	session, err := initiator.Login(ctx, initiator.Options{Portal: s.Portals(owner)[0], Target: "iqn.2026-11.dev.sluice:" + name,
-		Initiator: "iqn.2026-11.dev.sluice:cluster-host1", ISID: [6]byte{0x80, 0, 0, 0, 1, byte(owner)},
-		CHAP: &initiator.CHAP{User: "web-" + strconv.Itoa(1), Secret: "correct-horse-1"}})
+	session, err := s.exports(ctx, "stuck")
 	if err != nil {
 		cancel()
 		return nil, err
-	}
-	if _, err = session.Good(ctx, initiator.TestUnitReady(0)); err != nil {
-		_, err = session.Good(ctx, initiator.TestUnitReady(0)) // the first one may report a unit attention
 	}
 	s.hanging.Hang()
 	answered := make(chan error, 1)
@@ -248,5 +233,50 @@ func hangs(s *system) (func() error, error) {
 		defer cancel()
 		defer session.Close()
 		return <-answered
+	}, nil
+}
+
+// fails lets the disk of pool `failing` refuse one write of a host.
+func fails(s *system) (func() error, error) {
+	session, err := s.exports(s.ctx, "failing")
+	if err != nil {
+		return nil, err
+	}
+	s.failing.Fail(syscall.EIO)
+	response, err := session.Do(s.ctx, initiator.Write(0, 0, make([]byte, 512), 512))
+	if err == nil && response.Sense.Key != initiator.SenseMediumError {
+		err = fmt.Errorf("a disk with errors: %+v", response)
+	}
+	return func() error {
+		defer session.Close()
+		s.failing.Fail(0)
+		_, err := session.Good(s.ctx, initiator.Write(0, 0, make([]byte, 512), 512))
+		return err
 	}, err
+}
+
+// exports makes a pool of the directory of this name, with a volume and a target, and logs a host in. The host has read the unit attention.
+func (s *system) exports(ctx context.Context, name string) (*initiator.Session, error) {
+	err := errors.Join(s.ctl("pool create "+name+" --node node-1 --directory "+filepath.Join(s.Directory, name)), s.reachable(name))
+	if err == nil {
+		err = errors.Join(s.ctl("volume create "+name+" --pool "+name+" --size 16Mi --wait --timeout 20s"),
+			s.ctl("target create "+name+" --lun 0="+name+" --host host-1 --wait --timeout 20s"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	owner, err := s.OwnerOf(s.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	session, err := initiator.Login(ctx, initiator.Options{Portal: s.Portals(owner)[0], Target: "iqn.2026-11.dev.sluice:" + name,
+		Initiator: "iqn.2026-11.dev.sluice:cluster-host1", ISID: [6]byte{0x80, 0, 0, 0, 1, byte(owner)},
+		CHAP: &initiator.CHAP{User: "web-" + strconv.Itoa(1), Secret: "correct-horse-1"}})
+	if err != nil {
+		return nil, err
+	}
+	if _, err = session.Good(ctx, initiator.TestUnitReady(0)); err != nil {
+		_, err = session.Good(ctx, initiator.TestUnitReady(0)) // the first one may report a unit attention
+	}
+	return session, err
 }

@@ -26,18 +26,22 @@ func TestEveryFaultIsReportedWithItsCauseUntilItIsRepaired(t *testing.T) {
 	if err != nil {
 		t.Skip("no FUSE here: ", err)
 	}
+	failing, err := disk.Mount(filepath.Join(directory, "failing.disk"), filepath.Join(directory, "failing"))
+	if err != nil {
+		t.Fatal(errors.Join(err, hanging.Close()))
+	}
 	scratch := t.TempDir()
 	pool, err := netns.XFS(scratch)
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { // after the processes have ended
-		if err := errors.Join(hanging.Close(), pool.Unmount(), unmountBelow(directory)); err != nil {
+		if err := errors.Join(hanging.Close(), failing.Close(), pool.Unmount(), unmountBelow(directory)); err != nil {
 			t.Error(err)
 		}
 	})
 	s := start(t, cluster.Options{Gateways: 3, Volumes: 3, Paths: 2, Replicas: 2, EtcdQuota: etcdQuota, Node: nodes, Directory: directory, Pool: pool.Directory})
-	s.hanging = hanging
+	s.hanging, s.failing = hanging, failing
 	t.Cleanup(hanging.Resume) // a process cannot end before its calls do
 	far := filepath.Join(directory, "far")
 	if err := errors.Join(s.withPasswords(), os.Mkdir(far, 0o700), s.ctl("pool create far --node node-2 --directory "+far)); err != nil {

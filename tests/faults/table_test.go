@@ -42,6 +42,8 @@ type system struct {
 	later []func() error
 	// hanging is the disk of pool `stuck`.
 	hanging *disk.Disk
+	// failing is the disk of pool `failing`.
+	failing *disk.Disk
 	// reading is held while findings are read, listed is the last result, and began when that reading began.
 	reading sync.Mutex
 	listed  []string

@@ -145,7 +145,7 @@ func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 	if q := got.Spec.QoS; q.IOPS != 500 || q.IOPSBurst != 1000 || q.BytesPerSecond != 100<<20 || q.BytesBurst != 1<<30 {
 		t.Errorf("%+v", q)
 	}
-	for flag, field := range map[string]string{"--bytes-per-second": "spec.qos.bytesPerSecond", "--bytes-burst": "spec.qos.bytesBurst: must be greater than or equal to 0 bytes and less than or equal to 1 TB"} {
+	for flag, field := range map[string]string{"--bytes-per-second": "spec.qos.bytesPerSecond", "--bytes-burst": "--bytes-burst (spec.qos.bytesBurst): must be greater than or equal to 0 bytes and less than or equal to 1 TB"} {
 		value := map[string]string{"--bytes-per-second": "5", "--bytes-burst": "-5"}[flag]
 		_, err := l.run("volume", "create", "other", "--pool", "nvme", "--size", "1Gi", flag, value)
 		if exitCode(err) != exitUsage || !strings.Contains(reported(err), field) {

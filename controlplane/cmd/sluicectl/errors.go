@@ -95,9 +95,15 @@ func report(to io.Writer, err error) {
 		_, _ = fmt.Fprintln(to, prefix+err.Error())
 		return
 	}
+	var given *flagsError
+	errors.As(err, &given)
 	fields := client.Fields(err)
 	for _, field := range fields {
-		_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, field.GetField(), field.GetDescription())
+		name := field.GetField()
+		if given != nil && given.flag(name) != "" {
+			name = given.flag(name) + " (" + name + ")"
+		}
+		_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, name, field.GetDescription())
 	}
 	if len(fields) == 0 {
 		_, _ = fmt.Fprintln(to, prefix+answer.Message())

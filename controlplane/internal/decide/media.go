@@ -14,6 +14,8 @@ const (
 	reasonMediumMisplaced = model.ReasonMediumMisplaced
 	// reasonMediumStuck: commands of hosts wait for the medium, which completes none.
 	reasonMediumStuck = model.ReasonMediumStuck
+	// reasonMediumErrors: commands of hosts end with errors of the medium. Others succeed, as far as known.
+	reasonMediumErrors = model.ReasonMediumErrors
 )
 
 // medium returns the problem that the present owner reports of a served volume's medium; an empty reason: none.
@@ -29,6 +31,8 @@ func (v *LeaderView) medium(volume *model.Volume) (reason, message string) {
 		reason = reasonMediumFailed
 	case r.MediumStuck:
 		reason, message = reasonMediumStuck, "the medium has commands of hosts and completes none; hosts wait for it"
+	case r.MediumErrors:
+		reason, message = reasonMediumErrors, "commands of hosts ended with errors of the medium within the last 30 s"
 	case r.MediumProblem != "":
 		reason = reasonMediumMisplaced
 	default:
@@ -45,7 +49,7 @@ func stopsHosts(reason string) bool {
 // isUnusable reports whether a reason of the condition Degraded means that a volume's data cannot be served, or not after the next move.
 func isUnusable(reason string) bool {
 	switch reason {
-	case reasonMediumFailed, reasonMediumMisplaced, reasonMediumStuck, reasonUnidentified, reasonImageMissing, reasonFailed:
+	case reasonMediumFailed, reasonMediumMisplaced, reasonMediumStuck, reasonMediumErrors, reasonUnidentified, reasonImageMissing, reasonFailed:
 		return true
 	}
 	return false

@@ -117,6 +117,25 @@ func TestAVolumeWhoseMediumIsStuckIsNotReadyUntilItContinues(t *testing.T) {
 	}
 }
 
+// Other commands may succeed, so the volume stays Ready and its owner keeps it.
+func TestAVolumeWhoseMediumHasErrorsIsDegraded(t *testing.T) {
+	v := withHealth(model.VolumeObservation{MediumErrors: true})
+	volume, decision := *v.Volumes["v"], v.DecideVolume("v", start)
+	for _, a := range decision.Actions {
+		if modifies(a, &volume) && a.About().Event != nil && a.About().Event.Reason != "MediumErrors" {
+			t.Errorf("event %+v", a.About().Event)
+		}
+	}
+	for kind, status := range map[string]model.ConditionStatus{model.ConditionReady: model.ConditionTrue, model.ConditionDegraded: model.ConditionTrue} {
+		if c := conditionOf(t, volume.Status.Conditions, kind); c.Status != status {
+			t.Errorf("%+v", c)
+		}
+	}
+	if c := conditionOf(t, volume.Status.Conditions, model.ConditionDegraded); c.Reason != "MediumErrors" || !strings.Contains(c.Message, "gateway gw-1: ") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestTheHealthThatAFormerOwnerReportedDoesNotCount(t *testing.T) {
 	v := served("the file was deleted", true)
 	volume := *v.Volumes["v"]

@@ -179,7 +179,7 @@ func volumeObservation(v *pb.VolumeObserved) model.VolumeObservation {
 	return model.VolumeObservation{Epoch: v.GetEpoch(), Order: v.GetOrder(), State: states[v.GetState()],
 		Reason: shortened(v.GetReason()), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes(),
 		MediumProblem: shortened(v.GetMediumProblem()), MediumNotReady: v.GetMediumNotReady(),
-		MediumStuck: v.GetMediumStuck()}
+		MediumStuck: v.GetMediumStuck(), MediumErrors: v.GetMediumErrors()}
 }
 
 func reachOf(reach pb.PeerReach) model.Reach {

@@ -172,6 +172,10 @@ var faults = []fault{
 		func(s *system) {
 			s.volume().Status.Conditions = degraded(model.ReasonMediumStuck, "gateway gw-1: the medium completes none")
 		}},
+	{"VolumeMediumErrors", "Volume/orders", "ended with errors",
+		func(s *system) {
+			s.volume().Status.Conditions = degraded(model.ReasonMediumErrors, "gateway gw-1: commands of hosts ended with errors")
+		}},
 	{"VolumeDataMisplaced", "Volume/orders", "no longer leads to the data",
 		func(s *system) { s.volume().Status.Conditions = degraded(model.ReasonMediumMisplaced, "moved") }},
 	{"VolumeNotMade", "Volume/new", "is degraded (JobFailed): no space", func(s *system) {

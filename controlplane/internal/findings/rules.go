@@ -194,6 +194,11 @@ var (
 		"The medium of a volume has commands of hosts and completes none.",
 		"Commands wait, and new ones get BUSY beyond a limit. Other volumes are not affected.",
 		"Look at the disk, the file system or the Ceph pool below it. Hosts continue when it does.")
+	ruleVolumeErrors = rule("VolumeMediumErrors", Critical,
+		"Commands of hosts ended with MEDIUM ERROR or HARDWARE ERROR (SPC-5 §4.4.8) within the last 30 s.",
+		"These commands failed. Commands for other blocks may succeed.",
+		"Look at the kernel log of the owner's node, and at the disk, the file system or the Ceph pool below the volume. The finding ends 30 s "+
+			"after the last such command.")
 	ruleVolumeMisplaced = rule("VolumeDataMisplaced", Warning,
 		"The volume's data has another name or place now, or another file or image has its name. The owner still serves the right data.",
 		"Nothing now. The next opening will fail.",

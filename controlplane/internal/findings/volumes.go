@@ -53,6 +53,9 @@ func (s *survey) degradedVolume(v *model.Volume, c model.Condition) {
 		unusable("the message names the remedy; `sluicectl volume move` opens the data again")
 	case model.ReasonMediumStuck:
 		s.add(ruleVolumeStuck, of(v), c.Message, "look at the disk, the file system or the Ceph pool below it; hosts continue when it does", since)
+	case model.ReasonMediumErrors:
+		s.add(ruleVolumeErrors, of(v), c.Message, "look at the kernel log of the owner's node, and at the disk, the file system or the Ceph pool below the volume",
+			since)
 	case model.ReasonImageMissing, model.ReasonPoolNotIdentified, model.ReasonOpenFailed:
 		unusable(look)
 	case model.ReasonMediumMisplaced:

@@ -8,6 +8,8 @@ const (
 	ReasonMediumMisplaced = "MediumMisplaced"
 	// ReasonMediumStuck: commands of hosts wait for the medium, which completes none.
 	ReasonMediumStuck = "MediumStuck"
+	// ReasonMediumErrors: commands of hosts end with errors of the medium.
+	ReasonMediumErrors = "MediumErrors"
 	// ReasonPoolNotIdentified: the storage that gateways find in place of the pool may be other storage.
 	ReasonPoolNotIdentified = "PoolNotIdentified"
 	// ReasonImageMissing: the volume has an image, but the pool does not contain it.

@@ -53,6 +53,8 @@ type VolumeObservation struct {
 	MediumNotReady bool `json:"mediumNotReady,omitempty"`
 	// MediumStuck: the medium has commands of hosts and completes none. They wait.
 	MediumStuck bool `json:"mediumStuck,omitempty"`
+	// MediumErrors: commands of hosts ended with errors of the medium a short time ago.
+	MediumErrors bool `json:"mediumErrors,omitempty"`
 }
 
 // VolumeReport is a stored VolumeObservation. There is one for each volume and gateway.

@@ -23,7 +23,8 @@ void check_medium(const std::string& target, const lun::Target::LunEntry& entry)
   lun::MediumHealth before = entry.unit->medium_health();
   entry.unit->poll_health();
   lun::MediumHealth after = entry.unit->medium_health();
-  before.stuck = after.stuck = false;  // of StuckMedia
+  before.stuck = after.stuck = false;    // of StuckMedia
+  before.errors = after.errors = false;  // of commands/medium_log.h
   if (before == after) return;
   if (after == lun::MediumHealth()) {
     log::info("medium is back", {{"target", target}, {"lun", entry.lun}});

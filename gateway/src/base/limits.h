@@ -204,7 +204,9 @@ inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // A unit is stuck if its backend has requests and has completed none for this time. Hosts repeat
 // commands after 10 to 60 s, and a healthy disk under its full load completes some every 0.1 s.
 inline constexpr Nanos kUnitStuck = 1400 * kMillisecond;
-// Interval at which units are checked for that, and volumes for what is to be reported of them.
+// How long an error of the medium is a problem of its unit. Hosts repeat failed commands within that.
+inline constexpr Nanos kMediumErrorsKnown = 30 * kSecond;
+// Interval at which units are checked for both, and volumes for what is to be reported of them.
 inline constexpr Nanos kStuckPoll = 150 * kMillisecond;
 static_assert(kUnitStuck + 2 * kStuckPoll < 2 * kSecond, "a stuck volume is reported within 2 s");
 // Requests that the backend of a stuck unit may have, for all nexuses together; more commands:

@@ -21,7 +21,9 @@ class StuckUnit : public LunTest {
   // True: whether it is stuck has changed.
   bool poll_after(Nanos span) {
     now += span;
-    return unit->poll_progress(now);
+    const bool before = unit->stuck();
+    unit->poll_progress(now);
+    return unit->stuck() != before;
   }
   // `count` reads of blocks that no other command uses, by both nexuses.
   void read(uint64_t count) {

@@ -93,6 +93,15 @@ UnitStatistics::Requests UnitStatistics::requests() const {
   return all;
 }
 
+uint64_t UnitStatistics::failures(Failure failure) const {
+  uint64_t all = 0;
+  for (const auto& pointer : shards_) {
+    const Shard* shard = pointer.load(std::memory_order_acquire);
+    if (shard) all += shard->failures[static_cast<size_t>(failure)].get();
+  }
+  return all;
+}
+
 UnitSnapshot UnitStatistics::snapshot() const {
   UnitSnapshot all;
   uint64_t begun = 0;

@@ -128,17 +128,19 @@ void Unit::poll_health() {
   if (backend == backend_) take_health_locked(std::move(found));
 }
 
-bool Unit::poll_progress(Nanos now) {
+void Unit::poll_progress(Nanos now) {
+  has_errors_.store(errors_.has_errors(statistics_->failures(Failure::kMedium), now),
+                    std::memory_order_relaxed);
   const UnitStatistics::Requests requests = statistics_->requests();
   const bool found = progress_.is_stuck(requests.submitted, requests.completed, now);
-  if (found == stuck()) return false;
+  if (found == stuck()) return;
   found ? raise_gate(kStuck) : lower_gate(kStuck);
-  return true;
 }
 
 MediumHealth Unit::medium_health() const {
   const std::lock_guard lock(mutex_);
-  return {.ready = medium_.ready, .problem = medium_.problem, .stuck = stuck()};
+  return {.ready = medium_.ready, .problem = medium_.problem, .stuck = stuck(),
+          .errors = has_errors_.load(std::memory_order_relaxed)};
 }
 
 void Unit::take_health_locked(MediumHealth found) {

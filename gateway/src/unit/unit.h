@@ -24,6 +24,7 @@
 #include "unit/attached_nexuses.h"
 #include "unit/attention.h"
 #include "unit/change_watch.h"
+#include "unit/error_watch.h"
 #include "unit/medium_health.h"
 #include "unit/progress_watch.h"
 #include "unit/role.h"
@@ -158,9 +159,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // --- changes from outside
   Result<void> resize(uint64_t bytes);  // grows; raises 2A/09 on every nexus
   void poll_health();                   // control thread, about once a second
-  // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, without a
-  // call that may wait for it. True: that has changed.
-  bool poll_progress(Nanos now);
+  // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, and whether
+  // commands end with errors of the medium, without a call that may wait for it.
+  void poll_progress(Nanos now);
   bool stuck() const { return (gate() & kStuck) != 0; }  // as of the last poll; any thread
   Result<void> check_medium() const;   // ok without a backend; any thread except a reactor's
   MediumHealth medium_health() const;  // as of the last polls; any thread
@@ -226,7 +227,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};
   MediumHealth medium_;
-  ProgressWatch progress_;  // of poll_progress()
+  ProgressWatch progress_;  // of poll_progress(), as the next two
+  ErrorWatch errors_;
+  std::atomic<bool> has_errors_{false};
   ModeParameters mode_;
   const std::unique_ptr<AttachedNexuses> attached_;
   std::vector<std::weak_ptr<ExportingTarget>> targets_;

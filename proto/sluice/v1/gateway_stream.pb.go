@@ -3438,7 +3438,9 @@ type VolumeObserved struct {
 	MediumNotReady bool `protobuf:"varint,9,opt,name=medium_not_ready,json=mediumNotReady,proto3" json:"medium_not_ready,omitempty"`
 	// SERVING: the medium has commands of hosts, and has completed none for 1.4 s or longer. They wait, and get no error. Reported
 	// within 2 s after the first of them began, and again when the medium completes commands.
-	MediumStuck   bool `protobuf:"varint,10,opt,name=medium_stuck,json=mediumStuck,proto3" json:"medium_stuck,omitempty"`
+	MediumStuck bool `protobuf:"varint,10,opt,name=medium_stuck,json=mediumStuck,proto3" json:"medium_stuck,omitempty"`
+	// SERVING: commands of hosts ended with MEDIUM ERROR or HARDWARE ERROR (SPC-5 §4.4.8) within the last 30 s.
+	MediumErrors  bool `protobuf:"varint,11,opt,name=medium_errors,json=mediumErrors,proto3" json:"medium_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3539,6 +3541,13 @@ func (x *VolumeObserved) GetMediumNotReady() bool {
 func (x *VolumeObserved) GetMediumStuck() bool {
 	if x != nil {
 		return x.MediumStuck
+	}
+	return false
+}
+
+func (x *VolumeObserved) GetMediumErrors() bool {
+	if x != nil {
+		return x.MediumErrors
 	}
 	return false
 }
@@ -6050,7 +6059,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x10answered_time_ns\x18\t \x01(\x04R\x0eansweredTimeNs\x12\x1f\n" +
 	"\vin_progress\x18\n" +
 	" \x01(\rR\n" +
-	"inProgress\"\xd8\x02\n" +
+	"inProgress\"\xfd\x02\n" +
 	"\x0eVolumeObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -6062,7 +6071,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x0emedium_problem\x18\b \x01(\tR\rmediumProblem\x12(\n" +
 	"\x10medium_not_ready\x18\t \x01(\bR\x0emediumNotReady\x12!\n" +
 	"\fmedium_stuck\x18\n" +
-	" \x01(\bR\vmediumStuck\"j\n" +
+	" \x01(\bR\vmediumStuck\x12#\n" +
+	"\rmedium_errors\x18\v \x01(\bR\fmediumErrors\"j\n" +
 	"\x10SessionsObserved\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12,\n" +
 	"\x03put\x18\x02 \x03(\v2\x1a.sluice.v1.SessionObservedR\x03put\x12\x14\n" +

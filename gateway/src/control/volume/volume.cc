@@ -388,6 +388,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
     observed.set_medium_not_ready(!medium.ready);
     observed.set_medium_problem(medium.problem);
     observed.set_medium_stuck(medium.stuck);
+    observed.set_medium_errors(medium.errors);
   }
   report_.send(observed);
 }

@@ -14,6 +14,7 @@ void VolumeReport::send_medium(const lun::MediumHealth& health) {
   last_->set_medium_not_ready(!health.ready);
   last_->set_medium_problem(health.problem);
   last_->set_medium_stuck(health.stuck);
+  last_->set_medium_errors(health.errors);
   services_.report(*last_);
 }
 
@@ -51,7 +52,8 @@ bool VolumeReport::differs_locked(const lun::MediumHealth& health) const {
   if (!last_ || last_->state() != wire::VOLUME_STATE_SERVING) return false;
   return health != lun::MediumHealth{.ready = !last_->medium_not_ready(),
                                      .problem = last_->medium_problem(),
-                                     .stuck = last_->medium_stuck()};
+                                     .stuck = last_->medium_stuck(),
+                                     .errors = last_->medium_errors()};
 }
 
 std::string VolumeReport::problem() const {

@@ -68,10 +68,15 @@ TEST_F(VolumeTest, AServedVolumeIsReportedAgainWithoutAStepWhenTheHealthOfItsMed
   EXPECT_FALSE(last().medium_not_ready());
   EXPECT_EQ(last().medium_problem(), "");
   EXPECT_TRUE(last().medium_stuck());
-  unit_.medium = {};
+  unit_.medium = {.ready = true, .problem = {}, .errors = true};
   volume_->review_medium();
   ASSERT_EQ(reports_.size(), before + 3);
   EXPECT_FALSE(last().medium_stuck());
+  EXPECT_TRUE(last().medium_errors());
+  unit_.medium = {};
+  volume_->review_medium();
+  ASSERT_EQ(reports_.size(), before + 4);
+  EXPECT_FALSE(last().medium_errors());
 }
 
 TEST_F(VolumeTest, TheHealthOfAVolumeThatIsNotServedIsNotReported) {
