@@ -1,5 +1,5 @@
-// A unit whose medium has errors: they are part of its health for a time (DESIGN R15: what hosts meet
-// is reported).
+// A unit whose medium has errors: they are part of its health for a time (DESIGN R15: what hosts
+// meet is reported).
 #include <gtest/gtest.h>
 
 #include <cerrno>

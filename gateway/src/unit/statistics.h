@@ -135,7 +135,7 @@ class UnitStatistics {
     uint64_t completed = 0;
     uint64_t in_progress() const { return submitted > completed ? submitted - completed : 0; }
   };
-  Requests requests() const;                // any thread
+  Requests requests() const;                 // any thread
   uint64_t failures(Failure failure) const;  // any thread
 
  private:

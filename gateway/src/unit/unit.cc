@@ -139,7 +139,9 @@ void Unit::poll_progress(Nanos now) {
 
 MediumHealth Unit::medium_health() const {
   const std::lock_guard lock(mutex_);
-  return {.ready = medium_.ready, .problem = medium_.problem, .stuck = stuck(),
+  return {.ready = medium_.ready,
+          .problem = medium_.problem,
+          .stuck = stuck(),
           .errors = has_errors_.load(std::memory_order_relaxed)};
 }
 
