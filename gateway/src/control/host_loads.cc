@@ -10,25 +10,34 @@ std::string key_of(const iscsi::SessionView& view) {
   return std::to_string(view.tsih) + ' ' + view.initiator_address;
 }
 
-void add_increase(const iscsi::SessionView& from, const iscsi::SessionView& to,
-                  wire::HostLoad* load) {
+}  // namespace
+
+HostLoads::Counts HostLoads::counts_of(const iscsi::SessionView& view) {
+  return {.commands = view.commands,
+          .reads = view.reads,
+          .writes = view.writes,
+          .read_bytes = view.data_in_bytes,
+          .write_bytes = view.data_out_bytes,
+          .answered = view.answered,
+          .answered_time = view.answered_time};
+}
+
+void HostLoads::add_increase(const Counts& from, const Counts& to, wire::HostLoad* load) {
   const uint64_t reads = to.reads - from.reads;
   const uint64_t writes = to.writes - from.writes;
   load->set_reads(load->reads() + reads);
   load->set_writes(load->writes() + writes);
   load->set_others(load->others() + (to.commands - from.commands) - reads - writes);
-  load->set_read_bytes(load->read_bytes() + to.data_in_bytes - from.data_in_bytes);
-  load->set_write_bytes(load->write_bytes() + to.data_out_bytes - from.data_out_bytes);
+  load->set_read_bytes(load->read_bytes() + to.read_bytes - from.read_bytes);
+  load->set_write_bytes(load->write_bytes() + to.write_bytes - from.write_bytes);
   load->set_answered(load->answered() + to.answered - from.answered);
   load->set_answered_time_ns(load->answered_time_ns() +
                              static_cast<uint64_t>(to.answered_time - from.answered_time));
 }
 
-}  // namespace
-
 void HostLoads::observe(const std::vector<iscsi::SessionView>& views) {
   const std::lock_guard lock(mutex_);
-  std::map<std::string, iscsi::SessionView> now;
+  std::map<std::string, Counts> now;
   std::map<std::string, wire::HostLoad> hosts;
   for (const iscsi::SessionView& view : views) {
     const iscsi::Parameters& p = view.parameters;
@@ -47,8 +56,9 @@ void HostLoads::observe(const std::vector<iscsi::SessionView>& views) {
     load.set_in_progress(load.in_progress() + view.in_flight);
     const std::string key = key_of(view);
     const auto known = before_.find(key);
-    add_increase(known == before_.end() ? iscsi::SessionView() : known->second, view, &load);
-    now.emplace(key, view);
+    const Counts counts = counts_of(view);
+    add_increase(known == before_.end() ? Counts() : known->second, counts, &load);
+    now.emplace(key, counts);
   }
   before_ = std::move(now);
   hosts_ = std::move(hosts);

@@ -27,10 +27,23 @@ class HostLoads {
   void add_to(wire::StreamHeartbeat* beat) const;
 
  private:
+  // What a session counted.
+  struct Counts {
+    uint64_t commands = 0;
+    uint64_t reads = 0;
+    uint64_t writes = 0;
+    uint64_t read_bytes = 0;
+    uint64_t write_bytes = 0;
+    uint64_t answered = 0;
+    Nanos answered_time = 0;
+  };
+  static Counts counts_of(const iscsi::SessionView& view);
+  static void add_increase(const Counts& from, const Counts& to, wire::HostLoad* load);
+
   const SessionReport::HostOf host_of_;
   mutable std::mutex mutex_;
-  std::map<std::string, wire::HostLoad> hosts_;       // by uid
-  std::map<std::string, iscsi::SessionView> before_;  // by the session's TSIH and connection
+  std::map<std::string, wire::HostLoad> hosts_;  // by uid
+  std::map<std::string, Counts> before_;         // by the session's TSIH and connection
 };
 
 }  // namespace sluice::control
