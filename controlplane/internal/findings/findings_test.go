@@ -109,6 +109,7 @@ var faults = []fault{
 	{"GatewayRefused", "Gateway/gw-2", "was refused (WrongNode): it runs on node-7", func(s *system) {
 		s.gateway("gw-2").Status.Health = model.GatewayNew
 		s.gateway("gw-2").Status.Conditions = []model.Condition{condition(model.ConditionRefused, model.ConditionTrue, "WrongNode", "it runs on node-7")}
+		s.gateway("gw-2").Status.LastRefused = now.Add(-model.RefusedAgain)
 	}},
 	{"GatewayNotServing", "Gateway/gw-2", "is not reached: no peer reaches it", func(s *system) {
 		s.gateway("gw-2").Status.Health, s.gateway("gw-2").Status.Conditions = model.GatewayNotServing, unready("PeersUnreachable", "no peer reaches it")
@@ -331,6 +332,23 @@ func TestAPoolThatNoHostNeedsIsNoCriticalFinding(t *testing.T) {
 		Local: &model.LocalPool{Node: "node-9", Directory: "/srv"}}})
 	if items := s.items(); len(items) != 1 || items[0].Severity != findings.Advice {
 		t.Errorf("%+v", items)
+	}
+}
+
+// The condition Refused stays until the next admission.
+func TestAFormerRefusalDoesNotHideThatAGatewayIsDrainedOrDead(t *testing.T) {
+	for health, want := range map[model.GatewayHealth]string{model.GatewayDrained: "GatewayDrained", model.GatewayDead: "GatewayDead"} {
+		s := healthy()
+		g := s.gateway("gw-2")
+		g.Status.Health, g.Status.LastRefused = health, now.Add(-time.Minute)
+		g.Status.Conditions = append(g.Status.Conditions, condition(model.ConditionRefused, model.ConditionTrue, "PortsInUse", "in use"))
+		ids := map[string]bool{}
+		for _, item := range s.items() {
+			ids[item.Rule.ID] = true
+		}
+		if !ids[want] || ids["GatewayRefused"] || ids["GatewayStartedTwice"] {
+			t.Errorf("%s: %v", health, ids)
+		}
 	}
 }
 

@@ -35,20 +35,23 @@ func (s *survey) gateway(g *model.Gateway) {
 	}
 }
 
-// startedTwice is how long a refused process is a finding. It tries again every few seconds, and the store knows of it at intervals.
-const startedTwice = model.RefusedAgain + 15*time.Second
+// stillRefused is how long a refused process is a finding. It tries again every few seconds, and the store knows of it at intervals.
+const stillRefused = model.RefusedAgain + 15*time.Second
 
 // health finds gateways that take no part, each by one rule.
 func (s *survey) health(g *model.Gateway) {
 	name, node, ready := g.Meta.Name, g.Spec.Node, conditionOf(g, model.ConditionReady)
 	since := ready.LastTransitionTime
 	refused := conditionOf(g, model.ConditionRefused)
-	if refused.Status == model.ConditionTrue && serving(g) && s.system.Time.Sub(g.Status.LastRefused) < startedTwice {
+	// The condition stays until the next process is admitted, so it says nothing about a gateway that no process tries to become now.
+	isRefused := refused.Status == model.ConditionTrue && s.system.Time.Sub(g.Status.LastRefused) < stillRefused
+	hasStream := serving(g) || g.Status.Health == model.GatewayNotServing || g.Status.Health == model.GatewayDrained
+	if isRefused && hasStream {
 		s.add(ruleGatewayStartedTwice, of(g), fmt.Sprintf("another process that names it was refused (%s): %s", refused.Reason, refused.Message),
 			"stop the process that should not be the gateway, or give each a name of its own", refused.LastTransitionTime)
 	}
 	switch {
-	case refused.Status == model.ConditionTrue && !serving(g):
+	case isRefused && !hasStream:
 		s.add(ruleGatewayRefused, of(g), fmt.Sprintf("a process that names it was refused (%s): %s", refused.Reason, refused.Message),
 			"the message names the remedy; `sluicectl gateway describe "+name+"`", refused.LastTransitionTime)
 	case g.Status.Health == model.GatewayDead:
