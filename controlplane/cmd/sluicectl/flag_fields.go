@@ -64,7 +64,8 @@ func within(path, field string) bool {
 	return below && (rest == "" || strings.ContainsAny(rest[:1], ".["))
 }
 
-// flag names the flag or argument that sets a field, as in `--size`; empty: none does. Of several, it is one that was given.
+// flag returns the flag or argument that sets a field, as in `--size`, or an empty text. If several flags set it, a flag that the user gave
+// has priority.
 func (e *flagsError) flag(field string) string {
 	switch {
 	case field == "meta.name":

@@ -39,7 +39,7 @@ func (f *found) ListFindings(_ context.Context, r *pb.ListFindingsRequest, _ ...
 }
 
 func aboutPool(id string, severity pb.FindingSeverity) *pb.Finding {
-	return &pb.Finding{Id: id, Severity: severity, Cause: "is " + id, Remedy: "mend it", Link: "docs/RUNBOOK.md",
+	return &pb.Finding{Id: id, Severity: severity, Cause: "is " + id, Remedy: "repair it", Link: "docs/RUNBOOK.md",
 		Object: &pb.ObjectReference{Kind: "GatewayPool", Name: "p"}}
 }
 
@@ -89,7 +89,7 @@ func TestTheWorstFindingDecidesWhetherAResourceIsHealthyAndReady(t *testing.T) {
 		if healthy.Status != c.healthy || ready.Status != c.ready || healthy.Reason != c.reason {
 			t.Errorf("%v:\nHealthy %+v\nReady %+v", c.findings, healthy, ready)
 		}
-		if c.ready == metav1.ConditionFalse && (ready.Reason != c.reason || ready.Message != "is Gone; remedy: mend it; docs/RUNBOOK.md") {
+		if c.ready == metav1.ConditionFalse && (ready.Reason != c.reason || ready.Message != "is Gone; remedy: repair it; docs/RUNBOOK.md") {
 			t.Errorf("Ready %+v", ready)
 		}
 	}
