@@ -88,9 +88,10 @@ func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 		Status: &pb.StoragePoolStatus{
 			CapacityBytes: p.Status.CapacityBytes, UsedBytes: p.Status.UsedBytes,
 			SnapshotsSupported: p.Status.SnapshotsSupported, Conditions: showConditions(p.Status.Conditions),
-			OrphanedImages: p.Status.OrphanedImages, OrphanedImageCount: p.Status.OrphanedImageCount,
-			MissingImages:     p.Status.MissingImages[:min(len(p.Status.MissingImages), model.MaxOrphansShown)],
-			MissingImageCount: int32(len(p.Status.MissingImages)), MaxVolumeBytes: p.Status.MaxVolumeBytes,
+			OrphanedImages:     p.Status.OrphanedImages[:min(len(p.Status.OrphanedImages), model.MaxOrphansShown)],
+			OrphanedImageCount: p.Status.OrphanedImageCount,
+			MissingImages:      p.Status.MissingImages[:min(len(p.Status.MissingImages), model.MaxOrphansShown)],
+			MissingImageCount:  int32(len(p.Status.MissingImages)), MaxVolumeBytes: p.Status.MaxVolumeBytes,
 			Marker: p.Status.Marker, MarkerAdoptions: p.Status.MarkerAdoptions,
 		},
 	}

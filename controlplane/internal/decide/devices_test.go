@@ -116,12 +116,8 @@ func TestUnusableDevicesDegradeTheirPoolAndTheRestIsReported(t *testing.T) {
 	if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
 		t.Fatalf("nobody is asked what is on the devices: %+v", jobs)
 	}
-	jobs[0].Version = 9
-	jobs[0].Result = model.JobResult{DonePermille: model.JobDone, At: start, Images: []string{"volume-u", "volume-retained"}}
-	v.PutJob(jobs[0])
-	for _, a := range v.DecidePool("pool", start).Actions {
-		modifies(a, &pool)
-	}
+	listImages(t, v, start, "volume-u", "volume-retained")
+	pool = *listImages(t, v, start.Add(decide.ConfirmImagesAfter), "volume-u", "volume-retained")
 	if s := pool.Status; s.OrphanedImageCount != 1 || s.OrphanedImages[0] != "volume-retained" {
 		t.Errorf("%+v", s)
 	}

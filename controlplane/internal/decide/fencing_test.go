@@ -315,22 +315,8 @@ func TestImagesWithoutAVolumeAreReported(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.Observe(model.Observed{Version: term + 1, Pool: &model.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30}}, start)
-	var listing *model.Job
-	for _, a := range v.DecidePool("pool", start).Actions {
-		if jobOf(a) != nil {
-			listing = jobOf(a)
-		}
-	}
-	if listing == nil || listing.Action != model.JobListImages {
-		t.Fatal("nobody is asked")
-	}
-	listing.Version = 9
-	listing.Result = model.JobResult{DonePermille: model.JobDone, At: start, Images: []string{"volume-u", "volume-gone"}}
-	v.PutJob(listing)
-	pool := *v.StoragePools["pool"]
-	for _, a := range v.DecidePool("pool", start).Actions {
-		modifies(a, &pool)
-	}
+	listImages(t, v, start, "volume-u", "volume-gone")
+	pool := listImages(t, v, start.Add(decide.ConfirmImagesAfter), "volume-u", "volume-gone")
 	if s := pool.Status; s.OrphanedImageCount != 1 || !slices.Equal(s.OrphanedImages, []string{"volume-gone"}) {
 		t.Errorf("%+v", s)
 	}

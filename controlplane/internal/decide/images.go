@@ -13,7 +13,10 @@ import (
 func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decision *Decision) {
 	id := pool.Meta.UID + model.ListImagesJob
 	every := ListImagesEvery
-	if len(pool.Status.MissingImages) > 0 {
+	switch {
+	case len(pool.Status.UnconfirmedImages) > 0:
+		every = ConfirmImagesAfter
+	case len(pool.Status.MissingImages) > 0:
 		every = ListMissingEvery
 	}
 	left := every - now.Sub(pool.Status.ImagesListed) // a longer time means that that replica's clock was ahead
@@ -25,21 +28,44 @@ func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decis
 	if p.done == nil {
 		return
 	}
+	if p.done.Result.At.Equal(pool.Status.ImagesListed) { // only the job's removal failed; a list does not confirm itself
+		decision.add(drop(pool, p.done))
+		return
+	}
 	listed := slices.Sorted(slices.Values(p.done.Result.Images))
 	images, at := v.unmatched(pool, listed), p.done.Result.At
-	count := len(images.orphaned)
-	shown := images.orphaned[:min(count, model.MaxOrphansShown)]
+	unconfirmed := images.confirm(pool)
 	event := images.event(pool)
 	decision.add(modify(pool, func(o model.Object) bool {
 		status := &o.(*model.StoragePool).Status
-		status.OrphanedImages, status.OrphanedImageCount, status.ImagesListed = shown, int32(count), at
-		status.MissingImages = images.missing
+		status.OrphanedImages, status.OrphanedImageCount, status.ImagesListed = images.orphaned, int32(len(images.orphaned)), at
+		status.MissingImages, status.UnconfirmedImages = images.missing, unconfirmed
 		return true
 	}, event), drop(pool, p.done))
 }
 
-// unmatchedImages are images without a volume, and images that volumes should have.
+// unmatchedImages are images without a volume, and images that volumes should have; both are sorted.
 type unmatchedImages struct{ orphaned, missing []string }
+
+// confirm removes, and returns, images that the list before did not report. A volume can be created or deleted between the list and
+// the decision about it. The next list begins after this decision, so an image that it does not match either is really unmatched.
+func (i *unmatchedImages) confirm(pool *model.StoragePool) []string {
+	before := map[string]bool{}
+	for _, images := range [][]string{pool.Status.OrphanedImages, pool.Status.MissingImages, pool.Status.UnconfirmedImages} {
+		for _, image := range images {
+			before[image] = true
+		}
+	}
+	var unconfirmed []string
+	isNew := func(image string) bool {
+		if !before[image] {
+			unconfirmed = append(unconfirmed, image)
+		}
+		return !before[image]
+	}
+	i.orphaned, i.missing = slices.DeleteFunc(i.orphaned, isNew), slices.DeleteFunc(i.missing, isNew)
+	return unconfirmed[:min(len(unconfirmed), model.MaxImagesListed)]
+}
 
 // unmatched compares the volumes of a pool with the listed images, which are sorted. If the list was cut off, no image counts as
 // missing.

@@ -41,6 +41,8 @@ const (
 	ListImagesEvery = time.Hour
 	// ListMissingEvery is the interval between two lists of images while some are missing.
 	ListMissingEvery = time.Minute
+	// ConfirmImagesAfter is the time from a list with an image that is orphaned or missing for the first time to the next list.
+	ConfirmImagesAfter = 5 * time.Second
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute

@@ -111,19 +111,13 @@ func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *tes
 		t.Errorf("a gateway that lists no images is asked for them: %+v", jobs)
 	}
 	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
-	list := func(now time.Time, images ...string) *model.StoragePool {
-		t.Helper()
-		jobs := jobsOf(v.DecidePool("pool", now))
-		if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
-			t.Fatalf("%+v", jobs)
-		}
-		jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: now, Images: images}
-		v.PutJob(jobs[0])
-		decidedPool(v, now)
-		v.DeleteJob(jobs[0].ID, 10)
-		return decidedPool(v, now)
-	}
+	list := func(now time.Time, images ...string) *model.StoragePool { return listImages(t, v, now, images...) }
 	pool := list(start, "volume-left")
+	if s := pool.Status; len(s.OrphanedImages) != 0 || len(s.MissingImages) != 0 || degradedOf(s.Conditions).Status == model.ConditionTrue {
+		t.Errorf("a volume may have been created or deleted since the list: %+v", s)
+	}
+	now := start.Add(decide.ConfirmImagesAfter)
+	pool = list(now, "volume-left")
 	if s := pool.Status; !slices.Equal(s.OrphanedImages, []string{"volume-left"}) || !slices.Equal(s.MissingImages, []string{"volume-made"}) {
 		t.Errorf("%+v", s)
 	}
@@ -134,7 +128,7 @@ func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *tes
 	if c := conditionOf(t, volume.Status.Conditions, model.ConditionReady); c.Status != model.ConditionFalse || c.Reason != "ImageMissing" {
 		t.Errorf("%+v", c)
 	}
-	pool = list(start.Add(decide.ListMissingEvery), "volume-made")
+	pool = list(now.Add(decide.ListMissingEvery), "volume-made")
 	if s := pool.Status; s.OrphanedImageCount != 0 || len(s.MissingImages) != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -144,7 +138,48 @@ func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *tes
 	}
 }
 
-// afterListing returns a pool after a gateway listed its images, and the messages of the events. The pool should have volume-made.
+// listImages lets a gateway list the images of `pool`, and returns the pool after the decision. The job is dropped.
+func listImages(t *testing.T, v *decide.LeaderView, now time.Time, images ...string) *model.StoragePool {
+	t.Helper()
+	jobs := jobsOf(v.DecidePool("pool", now))
+	if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
+		t.Fatalf("%+v", jobs)
+	}
+	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: now, Images: images}
+	v.PutJob(jobs[0])
+	decidedPool(v, now)
+	v.DeleteJob(jobs[0].ID, 10)
+	return decidedPool(v, now)
+}
+
+// An image that is created or deleted while a gateway lists the images is unmatched in one list only.
+func TestAnImageThatOneListDoesNotMatchIsNeitherMissingNorOrphaned(t *testing.T) {
+	v := inDirectory()
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
+	listImages(t, v, start, "volume-deleted")
+	pool := listImages(t, v, start.Add(decide.ConfirmImagesAfter), "volume-made")
+	if s := pool.Status; len(s.OrphanedImages) != 0 || len(s.MissingImages) != 0 || len(s.UnconfirmedImages) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAListOfImagesDoesNotConfirmItselfIfItsJobIsNotRemoved(t *testing.T) {
+	v := inDirectory()
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
+	jobs := jobsOf(v.DecidePool("pool", start))
+	if len(jobs) != 1 {
+		t.Fatalf("%+v", jobs)
+	}
+	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: start}
+	v.PutJob(jobs[0])
+	for range 2 {
+		if s := decidedPool(v, start).Status; len(s.MissingImages) != 0 || !slices.Equal(s.UnconfirmedImages, []string{"volume-made"}) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// afterListing returns a pool after a gateway listed its images twice, and the messages of the events. The pool should have volume-made.
 func afterListing(t *testing.T, spec model.StoragePoolSpec, images ...string) (model.StoragePoolStatus, string) {
 	t.Helper()
 	v := inDirectory()
@@ -154,14 +189,17 @@ func afterListing(t *testing.T, spec model.StoragePoolSpec, images ...string) (m
 	v.Put(&pool)
 	v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Clients: []model.RadosClient{{Client: "c"}}, Version: 1})
 	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
-	jobs := jobsOf(v.DecidePool("pool", start))
-	if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
+	listImages(t, v, start, images...)
+	now := start.Add(decide.ConfirmImagesAfter)
+	jobs := jobsOf(v.DecidePool("pool", now))
+	if len(jobs) != 1 {
 		t.Fatalf("%+v", jobs)
 	}
-	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: start, Images: images}
+	jobs[0].Version, jobs[0].Result = 19, model.JobResult{DonePermille: model.JobDone, At: now, Images: images}
 	v.PutJob(jobs[0])
+	pool = *v.StoragePools["pool"]
 	messages := ""
-	for _, a := range v.DecidePool("pool", start).Actions {
+	for _, a := range v.DecidePool("pool", now).Actions {
 		if change, ok := a.(*decide.Modify); ok && change.Event != nil {
 			messages += change.Event.Message
 		}

@@ -72,13 +72,17 @@ type StoragePoolStatus struct {
 	UsedBytes          int64       `json:"usedBytes"`
 	SnapshotsSupported bool        `json:"snapshotsSupported"`
 	Conditions         []Condition `json:"conditions,omitempty"`
-	// OrphanedImages have a name of a volume's image but belong to no volume; at most MaxOrphansShown are listed.
+	// OrphanedImages have a name of a volume's image but belonged to no volume in the last two lists. The API shows
+	// at most MaxOrphansShown.
 	// OrphanedImageCount is their number at the time ImagesListed.
 	OrphanedImages     []string  `json:"orphanedImages,omitempty"`
 	OrphanedImageCount int32     `json:"orphanedImageCount,omitempty"`
 	ImagesListed       time.Time `json:"imagesListed,omitzero"`
-	// MissingImages are images of volumes that the last list did not contain.
+	// MissingImages are images of volumes that the last two lists did not contain.
 	MissingImages []string `json:"missingImages,omitempty"`
+	// UnconfirmedImages were orphaned or missing in the last list for the first time. The next list confirms it: a volume can be
+	// created or deleted while a gateway lists the images.
+	UnconfirmedImages []string `json:"unconfirmedImages,omitempty"`
 	// Marker is the id of the marker on the pool's storage, and MarkerAdoptions its count of adoptions; empty: no gateway has
 	// reported one.
 	Marker          string `json:"marker,omitempty"`

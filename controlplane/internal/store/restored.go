@@ -101,7 +101,7 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 // deleted since.
 func (s *Store) listImagesAnew(ctx context.Context) error {
 	return s.StoragePools.amendSealed(ctx, func(t *tx, pool *model.StoragePool) {
-		pool.Status.ImagesListed = time.Time{}
+		pool.Status.ImagesListed, pool.Status.UnconfirmedImages = time.Time{}, nil
 		t.delete(s.jobKey(pool.Meta.UID + model.ListImagesJob))
 	})
 }

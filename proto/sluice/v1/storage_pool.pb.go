@@ -390,7 +390,7 @@ type StoragePoolStatus struct {
 	// Present conditions, at most one of each type.
 	Conditions []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Images whose names are those of volumes, but that belong to no volume of this system: of a retained volume, of another system, or
-	// created after the backup from which the store was restored. At most 100 of them.
+	// created after the backup from which the store was restored. Two lists in a row, hourly, contained them. At most 100 of them.
 	OrphanedImages []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
 	// Count of all orphaned images.
 	OrphanedImageCount int32 `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`
@@ -400,7 +400,7 @@ type StoragePoolStatus struct {
 	MarkerAdoptions int32 `protobuf:"varint,81,opt,name=marker_adoptions,json=markerAdoptions,proto3" json:"marker_adoptions,omitempty"`
 	// Largest size of a volume that the pool can hold, in bytes: that of its largest device, or of a file in its file system. 0: not known.
 	MaxVolumeBytes int64 `protobuf:"varint,82,opt,name=max_volume_bytes,json=maxVolumeBytes,proto3" json:"max_volume_bytes,omitempty"`
-	// Names of volumes whose image is not in the pool. At most 100 of them.
+	// Images of volumes that are not in the pool according to two lists in a row. At most 100 of them.
 	MissingImages []string `protobuf:"bytes,83,rep,name=missing_images,json=missingImages,proto3" json:"missing_images,omitempty"`
 	// Count of all missing images.
 	MissingImageCount int32 `protobuf:"varint,84,opt,name=missing_image_count,json=missingImageCount,proto3" json:"missing_image_count,omitempty"`
