@@ -21,6 +21,10 @@ int32_t run_blocking(AioOp& op) {
       break;
     case AioOp::Kind::kWritev:
       n = pwritev2(op.fd, op.iov, static_cast<int>(op.iovcnt), offset, op.rw_flags);
+      if (n < 0 && errno == ENOSPC && op.call != nullptr) {
+        op.call(op);
+        errno = ENOSPC;
+      }
       break;
     case AioOp::Kind::kFdatasync:
       n = fdatasync(op.fd);

@@ -51,6 +51,12 @@ AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) 
   return io.aio;
 }
 
+// What the refusal of a write means depends on the space that is left (writeback_losses.h).
+void note_free_bytes(AioOp& op) {
+  Io& io = *static_cast<Io*>(op.context);
+  io.priv.a = io.priv.backend->free_bytes();
+}
+
 }  // namespace
 
 Descriptor::Descriptor(const Spec& spec, Setup setup)
@@ -159,6 +165,7 @@ bool Descriptor::transfer(Io& io) {
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
   op.length = io.priv.p ? io.priv.iov.iov_len : io.length;
+  if (write) op.call = &note_free_bytes;
   submit_transfer(io);
   return false;
 }
@@ -283,8 +290,9 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
 }
 
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
-  // Of direct I/O, each request gets its own error.
-  return buffered_ ? losses_.outcome(io, result) : result;
+  if (!buffered_) return result;  // of direct I/O, each request gets its own error
+  const bool refused = result == -ENOSPC && io.aio.kind == AioOp::Kind::kWritev;
+  return losses_.outcome(io, result, refused ? std::optional(io.priv.a) : std::nullopt);
 }
 
 // Makes earlier writes durable, then completes io with `result`.

@@ -57,6 +57,7 @@ class TestAio : public Aio {
     AioOp& op = *queue_.front();
     queue_.pop_front();
     int32_t result = answer_ ? answer_(op) : 0;
+    if (result == -ENOSPC && op.kind == AioOp::Kind::kWritev && op.call) op.call(op);
     op.done(op, result != 0 ? result : execute(op));
     return true;
   }

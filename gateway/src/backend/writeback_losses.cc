@@ -10,7 +10,7 @@ constexpr uint64_t kScarce = uint64_t{16} << 20;  // bytes
 
 // Whether pages of the file, possibly of other requests, did not reach the medium. The kernel
 // passes on the device's error: EIO, but also ENODATA, ENOLINK, ETIMEDOUT and others.
-bool is_loss(const Io& io, int64_t result) {
+bool is_loss(const Io& io, int64_t result, const std::optional<uint64_t>& free_bytes) {
   switch (-result) {
     case EOPNOTSUPP:
     case EINVAL:
@@ -21,11 +21,11 @@ bool is_loss(const Io& io, int64_t result) {
     case ECANCELED:  // refused or cancelled before any page was examined
       return false;
     case EDQUOT:
+      return io.aio.kind != AioOp::Kind::kWritev;
     case ENOSPC:
       // A write without space from the filesystem has no page. If there is enough space, or none
       // was requested, the layer below had no space for a page (thin provisioning).
-      return io.aio.kind != AioOp::Kind::kWritev ||
-             (result == -ENOSPC && io.priv.backend->free_bytes() > io.length + kScarce);
+      return !free_bytes || *free_bytes > io.length + kScarce;
     default:
       return result < 0;
   }
@@ -33,8 +33,9 @@ bool is_loss(const Io& io, int64_t result) {
 
 }  // namespace
 
-int64_t WritebackLosses::outcome(const Io& io, int64_t result) {
-  if (is_loss(io, result)) count_.fetch_add(1, std::memory_order_acq_rel);
+int64_t WritebackLosses::outcome(const Io& io, int64_t result,
+                                 const std::optional<uint64_t>& free_bytes) {
+  if (is_loss(io, result, free_bytes)) count_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t losses = count();
   bool lost = io.priv.seen != losses;
   if (io.op == Op::kFlush) {

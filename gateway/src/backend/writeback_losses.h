@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "backend/backend.h"
 
@@ -17,8 +18,10 @@ class WritebackLosses {
  public:
   // The number of losses until now; Io::priv.seen keeps it from the begin of a request.
   uint64_t count() const { return count_.load(std::memory_order_acquire); }
-  // The result of a request that had to be durable, from the `result` of the kernel.
-  int64_t outcome(const Io& io, int64_t result);
+  // The result of a request that had to be durable, from the `result` of the kernel. `free_bytes`:
+  // the space of the file system after it refused a write with ENOSPC; otherwise nullopt.
+  int64_t outcome(const Io& io, int64_t result,
+                  const std::optional<uint64_t>& free_bytes = std::nullopt);
 
  private:
   // How often the medium failed to store data that had to be durable.

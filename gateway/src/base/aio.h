@@ -55,8 +55,10 @@ struct AioOp {
   bool shares_sync = false;
   // Called exactly once, never within submit(). result: bytes or 0, or a negative errno.
   void (*done)(AioOp& op, int32_t result) = nullptr;
-  void* context = nullptr;            // for the submitter
-  void (*call)(AioOp& op) = nullptr;  // kCall
+  void* context = nullptr;  // for the submitter
+  // kCall. kWritev by submit_blocking(): the same thread calls it after ENOSPC, before it runs the
+  // next operation of the strand.
+  void (*call)(AioOp& op) = nullptr;
   // The rest is for the implementation.
   AioOp* next = nullptr;
   Aio* aio = nullptr;
