@@ -51,7 +51,7 @@ class Removable final : public backend::Backend {
     return Error{"gone"};
   }
   std::string hangs_with() const override { return group; }
-  std::string misplaced() const override { return elsewhere; }
+  std::string location_problem() const override { return elsewhere; }
 
   bool present = true;
   std::string elsewhere;

@@ -186,15 +186,15 @@ class Backend {
   // includes an external growth.
   virtual Result<void> check() = 0;
 
-  // The device, file system or pool that check() and misplaced() wait for: if it hangs, they hang,
-  // for all backends with the same text. Empty: they wait for nothing. It does not change, and is
-  // known without a system call.
+  // The device, file system or pool that check() and location_problem() wait for: if it hangs, they
+  // hang, for all backends with the same text. Empty: they wait for nothing. It does not change,
+  // and is known without a system call.
   virtual std::string hangs_with() const { return {}; }
 
   // Why the name that open() used now refers to another object or to none; empty: it refers to this
   // one, or the backend has no name. Commands still succeed, but the next open() would find other
   // data. Called after check(), by the same thread.
-  virtual std::string misplaced() const { return {}; }
+  virtual std::string location_problem() const { return {}; }
 };
 
 // How to reach a Ceph cluster, and as which user. Messages never contain a key.

@@ -277,7 +277,7 @@ Result<void> File::check() {
   return medium().is_cut_short() ? cut_short_error() : Result<void>();
 }
 
-std::string File::misplaced() const {
+std::string File::location_problem() const {
   struct stat ours{}, named{};
   if (fstat(fd(), &ours) != 0 || ours.st_nlink == 0) return {};  // check() reports it
   if (stat(path().c_str(), &named) != 0) {

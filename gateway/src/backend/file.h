@@ -16,7 +16,7 @@ class File final : public Descriptor {
   uint64_t free_bytes() const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;
-  std::string misplaced() const override;
+  std::string location_problem() const override;
 
  private:
   File(const Spec& spec, Setup setup) : Descriptor(spec, std::move(setup)) {}

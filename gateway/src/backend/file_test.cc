@@ -239,16 +239,16 @@ TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoContinues) {
 TEST_F(FileTest, ARenamedOrReplacedFileIsReportedAsMisplacedAndIoContinues) {
   auto backend = open_text(text(""));
   const std::string name = disk_.file("a.img"), other = disk_.file("b.img");
-  EXPECT_EQ(backend->misplaced(), "");
+  EXPECT_EQ(backend->location_problem(), "");
   ASSERT_EQ(rename(name.c_str(), other.c_str()), 0);
   EXPECT_TRUE(backend->check().ok());
-  EXPECT_THAT(backend->misplaced(), HasSubstr("has another name now"));
+  EXPECT_THAT(backend->location_problem(), HasSubstr("has another name now"));
   std::ofstream(name) << "another file";
-  EXPECT_THAT(backend->misplaced(), HasSubstr("replaced by another file"));
+  EXPECT_THAT(backend->location_problem(), HasSubstr("replaced by another file"));
   Driver driver(*backend);
   EXPECT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
   ASSERT_EQ(rename(other.c_str(), name.c_str()), 0);
-  EXPECT_EQ(backend->misplaced(), "");
+  EXPECT_EQ(backend->location_problem(), "");
 }
 
 TEST_F(FileTest, ATruncatedFileFailsItsCheckPermanentlyAndItsReadsFail) {

@@ -43,7 +43,7 @@ inline constexpr Nanos kStallLimit = 1 * kSecond;          // then sockets are c
 inline constexpr Nanos kWatchdogLimit = 2 * kSecond;       // then the process is killed (R6)
 inline constexpr Nanos kWatchdogInterval = 250 * kMillisecond;  // interval of its checks
 // earliest time at which a host abandons a silent path
-inline constexpr Nanos kHostGivesUp = 5 * kSecond;
+inline constexpr Nanos kMinHostTimeout = 5 * kSecond;
 // one send without completion, then close
 inline constexpr Nanos kSendStall = 30 * kSecond;
 inline constexpr Nanos kStarvation = 5 * kSecond;      // no receive buffer, then close
@@ -89,11 +89,11 @@ inline constexpr unsigned kMaxFencedPeers = 4096;     // incarnations
 inline constexpr unsigned kMaxForwardFunctions = 16;  // task management in flight, per link
 static_assert(kMaxForwardingUnauthenticated >= kMaxPeers, "R1: a probe could find no place");
 static_assert(kResetFollows > kPeerSilence + 5 * kSecond, "no reset lives to see a takeover");
-static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(kDiscardSilence + kTokenLife < kMinHostTimeout, "R6: a retry could be overtaken");
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
-static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
-static_assert(kWatchdogLimit + 2 * kWatchdogInterval + kReleaseReady < kHostGivesUp,
+static_assert(kDiscardSilence + kStallLimit < kMinHostTimeout, "R6: a retry could be overtaken");
+static_assert(kWatchdogLimit + 2 * kWatchdogInterval + kReleaseReady < kMinHostTimeout,
               "R6: a retry could be overtaken");
 static_assert(2 * kTick < kWatchdogInterval, "an idle reactor iterates between two checks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
@@ -123,9 +123,9 @@ inline constexpr Nanos kFailuresForgotten = 600 * kSecond;  // after the last on
 inline constexpr size_t kFailedLoginsAtOnce = 8;
 // An address may try a name at this interval, even if others fail with that name.
 inline constexpr Nanos kOwnLoginTry = 5 * kSecond;
-inline constexpr size_t kMaxThrottledPeers = 4096;  // addresses, and initiator names
-inline constexpr size_t kMaxKnownNetworks = 4096;   // from which hosts have logged in
-inline constexpr size_t kMaxReportedFailures = 16;  // initiators with addresses, in one report
+inline constexpr size_t kMaxThrottledPeers = 4096;    // addresses, and initiator names
+inline constexpr size_t kMaxKnownNetworks = 4096;     // from which hosts have logged in
+inline constexpr size_t kMaxReportedInitiators = 16;  // initiators with addresses, in one report
 
 // --- full feature phase
 inline constexpr uint32_t kDefaultCommandWindow = 128;  // MaxCmdSN - ExpCmdSN + 1, configurable
@@ -193,7 +193,8 @@ inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCo
 // Linux waits 15 s for the answers to ABORT TASK, logout and login, and 30 s for that to LOGICAL
 // UNIT RESET. A disk that retries a read error is slower than a second, and rarely than this.
 inline constexpr Nanos kAbortBound = 5 * kSecond;
-static_assert(kResetFollows + kAbortBound + kHostGivesUp < 30 * kSecond, "Linux repeats a reset");
+static_assert(kResetFollows + kAbortBound + kMinHostTimeout < 30 * kSecond,
+              "Linux repeats a reset");
 static_assert(2 * kAbortBound < kLoginTimeout, "a login that replaces a session ends before");
 inline constexpr unsigned kMaxUnitAttentions = 32;  // pending per I_T_L nexus
 // per unit, for nexuses that have not used it yet
@@ -316,7 +317,7 @@ inline constexpr Nanos kApplyAgain = 5 * kSecond;  // retry of refused objects
 inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
-inline constexpr Nanos kReportLoginFailures = 10 * kSecond;
+inline constexpr Nanos kReportHostFaults = 10 * kSecond;
 inline constexpr size_t kMaxJobs = 256;  // of one pool; further ones are dropped and sent again
 
 // --- admin socket and log

@@ -64,7 +64,7 @@ void handle_mode_select(Unit& unit, Command& command) {
   // Another command is switching it off, and the result is not known yet.
   if (unit.cache_settling()) return finish_status(command, scsi::Status::kBusy);
   if (now.wce) {
-    const std::optional<bool> on = turn_cache_on(unit);
+    const std::optional<bool> on = enable_write_cache(unit);
     if (!on) return finish_status(command, scsi::Status::kBusy);
     return *on ? take_mode(unit, command, now) : refuse_cache(command);
   }
@@ -73,7 +73,7 @@ void handle_mode_select(Unit& unit, Command& command) {
     if (io.answer.status != 0) return finish_answered(command, io.answer);
     finish_errno(command, static_cast<int>(io.result), io.op);
   };
-  if (!turn_cache_off(unit, command.nexus->reactor_context(), flushed)) refuse_cache(command);
+  if (!disable_write_cache(unit, command.nexus->reactor_context(), flushed)) refuse_cache(command);
 }
 
 void handle_log_sense(Unit& unit, Command& command) {

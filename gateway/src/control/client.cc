@@ -13,11 +13,10 @@
 #include "control/desired_file.h"
 #include "control/desired_saver.h"
 #include "control/host_access.h"
-#include "control/host_loads.h"
+#include "control/host_reports.h"
 #include "control/job_runner.h"
 #include "control/lun_numbers.h"
 #include "control/pool_prober.h"
-#include "control/sessions.h"
 #include "control/volume_load.h"
 
 namespace sluice::control {
@@ -87,8 +86,9 @@ class ClientImpl final : public Client {
                   stream_->observe(std::move(m));
                 }),
         applier_(setup_.around, volumes_, numbers_),
-        sessions_(std::bind_front(host_of, std::ref(setup_.around.exports))),
-        host_loads_(std::bind_front(host_of, std::ref(setup_.around.exports))) {}
+        hosts_({.sessions = setup_.sessions,
+                .faults = setup_.host_faults,
+                .host_of = std::bind_front(host_of, std::ref(setup_.around.exports))}) {}
 
   ~ClientImpl() override {
     ClientImpl::stop(0);
@@ -125,13 +125,12 @@ class ClientImpl final : public Client {
     });
     every(limits::kObserveSessions, reports("pools"), [this] { volumes_.pools().tick(); });
     every(limits::kStuckPoll, reports("media"), [this] { volumes_.review_media(); });
-    every(limits::kObserveSessions, reports("sessions"), [this] { report_sessions(); });
+    every(limits::kObserveSessions, reports("sessions"), [this] { report_hosts(); });
     every(limits::kObserveSessions, applies(), [this] { tell_lost_peers(); });
     every(limits::kObserveSessions, reports("contact"), [this] {
       contact_.reached(setup_.peers());
       volumes_.review_contact();
     });
-    every(limits::kObserveSessions, reports("sessions"), [this] { tell_host_faults(); });
     every(setup_.observe_pools, reports("pools"), [this] { observe_all_pools(); });
     every(limits::kApplyAgain, applies(), [this] { apply_again(); });
     return {};
@@ -186,11 +185,7 @@ class ClientImpl final : public Client {
       for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
       if (applied_ != 0) acknowledge();
     });
-    executor_.post(reports("sessions"), [this] {
-      wire::ConnectRequest m;
-      *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
-      stream_->observe(std::move(m));
-    });
+    executor_.post(reports("sessions"), [this] { stream_->observe(hosts_.all()); });
     observe_all_pools();
   }
 
@@ -317,17 +312,10 @@ class ClientImpl final : public Client {
     executor_.post(strand, std::move(run), interval);
   }
 
-  void report_sessions() {
+  void report_hosts() {
     if (!stream_->connected()) return;
-    const bool counters =
-        ++session_checks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
-    wire::ConnectRequest m;
-    const std::vector<iscsi::SessionView> views = setup_.sessions();
-    *m.mutable_sessions_observed() = sessions_.changes(views, now_ms(), counters);
-    host_loads_.observe(views);
-    const wire::SessionsObserved& changes = m.sessions_observed();
-    session_count_ = sessions_.count();
-    if (changes.put_size() != 0 || changes.ended_size() != 0) stream_->observe(std::move(m));
+    if (auto changes = hosts_.changes()) stream_->observe(*std::move(changes));
+    if (auto faults = hosts_.faults(boot_clock_now())) stream_->observe(*std::move(faults));
   }
 
   // Repeated while the peer is lost: a leader counts only reports that it received itself (R1).
@@ -336,17 +324,6 @@ class ClientImpl final : public Client {
     for (const wire::PeerObserved& observed : setup_.peers()) {
       if (observed.reach() != wire::PEER_REACH_CONNECTED) peer_found(observed);
     }
-  }
-
-  void tell_host_faults() {
-    if (!setup_.host_faults || !stream_->connected()) return;
-    const Nanos now = boot_clock_now();
-    if (now < next_host_faults_) return;
-    wire::ConnectRequest m;
-    if (!observe(setup_.host_faults(), m.mutable_host_faults_observed())) return;
-    // The first fault after a quiet time is reported at once.
-    next_host_faults_ = now + limits::kReportLoginFailures;
-    stream_->observe(std::move(m));
   }
 
   void observe_all_pools() { observe_pools(volumes_.pools().uids()); }
@@ -358,14 +335,13 @@ class ClientImpl final : public Client {
     wire::StreamHeartbeat beat;
     const Nanos now = boot_clock_now();
     beat.set_boot_time_ms(static_cast<uint64_t>(now / kMillisecond));
-    beat.set_sessions(session_count_);
     const uint64_t busy = setup_.busy_nanos();
     const Nanos span = (now - std::exchange(beat_at_, now)) * setup_.around.reactors.count();
     const uint64_t share = (busy - std::exchange(beat_busy_, busy)) * 1000 /
                            static_cast<uint64_t>(std::max<Nanos>(span, 1));
     beat.set_busy_permille(static_cast<uint32_t>(std::min<uint64_t>(share, 1000)));
     for (const auto& unit : volumes_.units()) add_load(*unit, &beat);
-    host_loads_.add_to(&beat);
+    hosts_.add_to(&beat);
     return beat;
   }
 
@@ -377,9 +353,6 @@ class ClientImpl final : public Client {
   const Holder self_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> apply_waits_{false};
-  std::atomic<uint32_t> session_count_{0};
-  uint64_t session_checks_ = 0;
-  Nanos next_host_faults_ = 0;
   uint64_t applied_ = 0;      // version; this and the next two belong to the control strand
   uint64_t saved_first_ = 0;  // acknowledgements wait until this version is on disk; 0: none
   std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();
@@ -397,8 +370,7 @@ class ClientImpl final : public Client {
   JobRunner jobs_;
   PoolProber prober_;
   Applier applier_;
-  SessionReport sessions_;  // used on its strand only
-  HostLoads host_loads_;
+  HostReports hosts_;
   DesiredSaver saver_{
       executor_, [this] { return save(); },
       [this](uint64_t version) { executor_.post(applies(), [this, version] { saved(version); }); }};

@@ -1,13 +1,9 @@
 #include "iscsi/connection.h"
 
-#include <fmt/format.h>
-
 #include <cassert>
 #include <utility>
 
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/log_repeats.h"
 #include "base/safety_mutation.h"
 #include "iscsi/counters.h"
 
@@ -16,12 +12,6 @@ namespace {
 
 using Event = pdu::Framer::Event;
 
-// Without the port, which differs each time.
-std::string_view peer_host(const ConnectionEnds& ends) {
-  const std::string_view address = ends.peer_address;
-  return address.substr(0, address.rfind(':'));
-}
-
 }  // namespace
 
 Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends ends)
@@ -29,6 +19,7 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
       transport_(transport),
       id_(id),
       ends_(std::move(ends)),
+      journal_(shard, ends_),
       admission_(shard, ends_),
       access_(*shard.gateway, ends_.forwarding),
       opened_(shard.now),
@@ -158,15 +149,8 @@ void Connection::send_login_answer() {
 void Connection::login_failed() {
   const LoginStatus status = login_->status();
   admission_.count(login_slot(status));
-  const std::string& initiator = login_->login().initiator();
-  log::repeated(log::Level::kInfo, cause_of(initiator + ' ' + login_->reason()), "login refused",
-                {{"peer", ends_.peer_address},
-                 {"initiator", initiator},
-                 {"portal", ends_.local_address},
-                 {"status", log::Hex{static_cast<uint16_t>(status)}},
-                 {"reason", login_->reason()}});
-  record_refusal(status);
-  const Nanos delay = admission_.delay_of_refusal(status, initiator);
+  journal_.login_refused(peer(), status, login_->reason());
+  const Nanos delay = admission_.delay_of_refusal(status, login_->login().initiator());
   if (delay > 0) {
     shard_.counters->logins_delayed.add();
     enter(State::kRefusing);
@@ -177,36 +161,17 @@ void Connection::login_failed() {
   finish();
 }
 
-// Of a log line that the peer can repeat.
-std::string Connection::cause_of(std::string_view reason) const {
-  return fmt::format("{} {} {}", peer_host(ends_), ends_.local_address, reason);
-}
-
-// A redirection (status class 1) is no fault.
-void Connection::record_refusal(LoginStatus status) {
-  if (static_cast<uint16_t>(status) >> 8 < 2) return;
-  if (status == LoginStatus::kAuthenticationFailure) {
-    return record_fault(HostFaultKind::kAuthenticationFailed, login_->reason());
-  }
-  record_fault(HostFaultKind::kLoginRefused,
-               fmt::format("status {:04x}: {}", static_cast<uint16_t>(status), login_->reason()));
-}
-
-// Faults between gateways are reported as the reach of peers.
 void Connection::record_fault(HostFaultKind kind, std::string_view reason) {
-  if (ends_.forwarding) return;
-  HostFault fault{.kind = kind, .reason = std::string(reason)};
+  journal_.fault(peer(), kind, reason);
+}
+
+ConnectionJournal::Peer Connection::peer() const {
   if (session_) {
-    fault.initiator = session_->parameters().initiator_name;
-    fault.target = session_->parameters().target_name;
-  } else if (login_) {
-    fault.initiator = login_->login().initiator();
-    fault.target = login_->login().target_name();
+    const Parameters& p = session_->parameters();
+    return {.initiator = p.initiator_name, .target = p.target_name, .in_session = true};
   }
-  fault.address = peer_host(ends_);
-  const bool known = session_ || shard_.gateway->known_hosts.known(ends_.peer_network);
-  shard_.gateway->host_faults.record(
-      std::move(fault), known ? HostFaults::From::kKnown : HostFaults::From::kStranger);
+  if (!login_) return {};
+  return {.initiator = login_->login().initiator(), .target = login_->login().target_name()};
 }
 
 void Connection::refuse_login(LoginStatus status, const char* reason) {
@@ -280,12 +245,7 @@ void Connection::open_session(uint16_t tsih) {
   (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
   admission_.count(login_slot(LoginStatus::kSuccess));
   admission_.record_success(p);
-  log::info("session opened", {{"session", tsih},
-                               {"initiator", p.initiator_name},
-                               {"target", p.discovery ? "(discovery)" : p.target_name},
-                               {"peer", ends_.peer_address},
-                               {"portal", ends_.local_address},
-                               {"auth", p.auth_method}});
+  journal_.session_opened(tsih, p);
   login_.reset();
 }
 
@@ -313,8 +273,7 @@ void Connection::drop(std::string why) {
       record_fault(HostFaultKind::kLoginRefused, "closed without an answer: " + why);
     }
   }
-  log::repeated(log::Level::kWarning, cause_of(why), "connection dropped",
-                {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
+  journal_.dropped(tsih_, why);
   end(true, Close::kDiscard);
 }
 
@@ -361,8 +320,7 @@ void Connection::drained() {
     const bool discovery = session_->parameters().discovery;
     admission_.record_success(session_->parameters());
     (discovery ? shard_.counters->discovery_closed : shard_.counters->sessions_closed).add();
-    log::info("session over",
-              {{"session", tsih_}, {"initiator", session_->parameters().initiator_name}});
+    journal_.session_over(tsih_, session_->parameters());
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
   release_claim();
@@ -433,11 +391,7 @@ void Connection::evict() {
 
 void Connection::ask_to_leave(std::string_view why) {
   leave_by_ = shard_.now + limits::kEvictionLogout;
-  const Parameters& p = session_->parameters();
-  log::info("session asked to leave", {{"session", tsih_},
-                                       {"initiator", p.initiator_name},
-                                       {"target", p.target_name},
-                                       {"reason", why}});
+  journal_.session_asked_to_leave(tsih_, session_->parameters(), why);
   session_->ask_logout(static_cast<uint16_t>(limits::kEvictionLogout / kSecond));
 }
 

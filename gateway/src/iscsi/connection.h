@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "iscsi/connection_ends.h"
+#include "iscsi/connection_journal.h"
 #include "iscsi/host_faults.h"
 #include "iscsi/login/login.h"
 #include "iscsi/login_admission.h"
@@ -94,8 +95,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void send_login_answer();
   void login_succeeded();
   void login_failed();
-  std::string cause_of(std::string_view reason) const;
-  void record_refusal(LoginStatus status);
+  ConnectionJournal::Peer peer() const;
   void refuse_login(LoginStatus status, const char* reason);
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
@@ -112,6 +112,7 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   std::optional<SessionKey> claim_;  // the nexus by which the directory knows this connection
   pdu::Framer framer_;
   Outbox out_;
+  ConnectionJournal journal_;
   LoginAdmission admission_;
   SessionAccess access_;
   std::unique_ptr<LoginExchange> login_;  // null once the session is open

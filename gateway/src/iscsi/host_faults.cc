@@ -14,7 +14,7 @@ bool same(const HostFault& a, const HostFault& b) {
 }  // namespace
 
 bool HostFaults::room_for(const HostFault& fault, From from) const {
-  constexpr size_t kMost = limits::kMaxReportedFailures;
+  constexpr size_t kMost = limits::kMaxReportedInitiators;
   const auto& all = report_.faults;
   if (all.size() >= kMost) return false;
   if (from == From::kStranger && of_strangers_ >= kMost / 2) return false;

@@ -36,7 +36,7 @@ struct HostFault {
 };
 
 struct HostFaultReport {
-  std::vector<HostFault> faults;  // at most limits::kMaxReportedFailures
+  std::vector<HostFault> faults;  // at most limits::kMaxReportedInitiators
   uint64_t others = 0;            // faults that have no entry
   bool empty() const { return faults.empty() && others == 0; }
 };

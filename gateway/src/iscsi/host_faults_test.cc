@@ -36,9 +36,9 @@ TEST(HostFaults, OneAddressCannotDisplaceTheFaultsOfOthers) {
   for (int i = 0; i < 1000; ++i) faults.record(refused("x" + std::to_string(i), "1"), From::kKnown);
   faults.record(refused("host", "2"), From::kKnown);
   const HostFaultReport report = faults.take_report();
-  ASSERT_EQ(report.faults.size(), limits::kMaxReportedFailures / 2 + 1);
+  ASSERT_EQ(report.faults.size(), limits::kMaxReportedInitiators / 2 + 1);
   EXPECT_EQ(report.faults.back().initiator, "host");
-  EXPECT_EQ(report.others, 1000 - limits::kMaxReportedFailures / 2);
+  EXPECT_EQ(report.others, 1000 - limits::kMaxReportedInitiators / 2);
 }
 
 TEST(HostFaults, StrangersAtManyAddressesCannotDisplaceTheFaultsOfHosts) {
@@ -48,7 +48,7 @@ TEST(HostFaults, StrangersAtManyAddressesCannotDisplaceTheFaultsOfHosts) {
   }
   faults.record(refused("host", "h"), From::kKnown);
   HostFaultReport report = faults.take_report();
-  ASSERT_EQ(report.faults.size(), limits::kMaxReportedFailures / 2 + 1);
+  ASSERT_EQ(report.faults.size(), limits::kMaxReportedInitiators / 2 + 1);
   EXPECT_EQ(report.faults.back().initiator, "host");
   faults.record(refused("x", "1"), From::kStranger);
   EXPECT_EQ(faults.take_report().faults.size(), 1u) << "the next report begins empty";
@@ -62,8 +62,8 @@ TEST(HostFaults, AReportIsBoundedInEntriesAndBytes) {
     faults.record(fault, From::kKnown);
   }
   const HostFaultReport report = faults.take_report();
-  EXPECT_EQ(report.faults.size(), limits::kMaxReportedFailures);
-  EXPECT_EQ(report.others, 1000 - limits::kMaxReportedFailures);
+  EXPECT_EQ(report.faults.size(), limits::kMaxReportedInitiators);
+  EXPECT_EQ(report.others, 1000 - limits::kMaxReportedInitiators);
   for (const HostFault& fault : report.faults) {
     EXPECT_EQ(fault.reason.size(), HostFault::kMaxReason);
   }

@@ -122,7 +122,7 @@ void Unit::poll_health() {
   const auto backend = shared_backend();
   const Result<void> check = backend->check();
   MediumHealth found{.ready = check.ok(),
-                     .problem = check.ok() ? backend->misplaced() : check.error()};
+                     .problem = check.ok() ? backend->location_problem() : check.error()};
   const std::lock_guard lock(mutex_);
   // A backend that was closed meanwhile does not describe the present one.
   if (backend == backend_) take_health_locked(std::move(found));

@@ -205,7 +205,7 @@ Result<void> switch_on(Unit& unit) {
 
 }  // namespace
 
-bool turn_cache_off(Unit& unit, const ReactorContext& context, Done done) {
+bool disable_write_cache(Unit& unit, const ReactorContext& context, Done done) {
   SettlingPtr settling;
   bool begun = false;
   {
@@ -220,7 +220,7 @@ bool turn_cache_off(Unit& unit, const ReactorContext& context, Done done) {
   return true;
 }
 
-std::optional<bool> turn_cache_on(Unit& unit) {
+std::optional<bool> enable_write_cache(Unit& unit) {
   const std::lock_guard lock(unit.mutex());
   if (unit.cache_settling_locked()) return std::nullopt;
   return unit.backend().set_write_cache(true).ok();
@@ -228,13 +228,13 @@ std::optional<bool> turn_cache_on(Unit& unit) {
 
 void reset_cache(Unit& unit, const ReactorContext& context, std::function<void()> done) {
   const auto again = [unit = unit.shared_from_this(), done](const backend::Io&) {
-    if (unit->default_write_cache()) (void)turn_cache_on(*unit);
+    if (unit->default_write_cache()) (void)enable_write_cache(*unit);
     done();
   };
   if (unit.default_write_cache()) {
     // If it is being switched off, that ends first.
-    if (turn_cache_on(unit) || !turn_cache_off(unit, context, again)) done();
-  } else if (!unit.reported_write_cache() || !turn_cache_off(unit, context, again)) {
+    if (enable_write_cache(unit) || !disable_write_cache(unit, context, again)) done();
+  } else if (!unit.reported_write_cache() || !disable_write_cache(unit, context, again)) {
     done();
   }
 }

@@ -23,11 +23,11 @@ namespace sluice::lun {
 // On `context`'s reactor, for the unit's owner. Writes that begin meanwhile neither wait nor delay
 // the flush. `done` gets the result of the flush, possibly during the call; result < 0: the cache
 // is on again. False: the backend can't switch it off, and `done` is not called.
-bool turn_cache_off(Unit& unit, const ReactorContext& context,
-                    std::function<void(const backend::Io&)> done);
+bool disable_write_cache(Unit& unit, const ReactorContext& context,
+                         std::function<void(const backend::Io&)> done);
 // False: the backend can't switch it on. nullopt: it is being switched off, and the result is not
 // known yet.
-std::optional<bool> turn_cache_on(Unit& unit);
+std::optional<bool> enable_write_cache(Unit& unit);
 
 // Restores the default after a logical unit reset. `done` runs when the mode is final.
 void reset_cache(Unit& unit, const ReactorContext& context, std::function<void()> done);

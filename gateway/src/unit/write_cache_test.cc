@@ -90,8 +90,8 @@ TEST_F(WriteCacheTest, ConcurrentRequestsToDisableTheCacheReceiveTheSameResult) 
     backend->fail_with = fate;
     Task& one = select(*a, false);
     int64_t other = 1;
-    ASSERT_TRUE(turn_cache_off(*unit, b->reactor_context(),
-                               [&](const backend::Io& io) { other = io.result; }));
+    ASSERT_TRUE(disable_write_cache(*unit, b->reactor_context(),
+                                    [&](const backend::Io& io) { other = io.result; }));
     backend->release_one();
     backend->fail_with = -EIO - fate;
     backend->release_all();
@@ -105,11 +105,11 @@ TEST_F(WriteCacheTest, ConcurrentRequestsToDisableTheCacheReceiveTheSameResult) 
 TEST_F(WriteCacheTest, EnablingTheCacheWaitsUntilADisablingHasCompleted) {
   backend->holds = true;
   Task& off = select(*a, false);
-  EXPECT_EQ(turn_cache_on(*unit), std::nullopt);
+  EXPECT_EQ(enable_write_cache(*unit), std::nullopt);
   EXPECT_FALSE(backend->cache);
   backend->release_all();
   EXPECT_TRUE(off.done());
-  EXPECT_EQ(turn_cache_on(*unit), true);
+  EXPECT_EQ(enable_write_cache(*unit), true);
 }
 
 TEST_F(WriteCacheTest, SenseDataOfAFailedFlushIsPassedThroughUnchanged) {
@@ -226,8 +226,8 @@ TEST_F(CachedTest, AResetRestoresTheCacheSettingOfTheAdministrator) {
 TEST_F(CachedTest, AResetThatEnablesTheCacheCompletesAfterADisablingFlush) {
   backend->holds = true;
   int64_t off = 1;
-  ASSERT_TRUE(
-      turn_cache_off(*unit, b->reactor_context(), [&](const backend::Io& io) { off = io.result; }));
+  ASSERT_TRUE(disable_write_cache(*unit, b->reactor_context(),
+                                  [&](const backend::Io& io) { off = io.result; }));
   int finished = 0;
   a->logical_unit_reset(0, [&finished](bool) { ++finished; });
   reactors.run();
