@@ -202,7 +202,7 @@ robustness-long: build-cluster ## RUNS (40) runs of faults of DURATION (90s) eac
 
 robustness-mutations: build-cluster ## gateways that each lack a safety rule, MUTATION (all) by regular expression: each must be found out; 50 minutes
 	@.ci/deps go faults ceph
-	@.ci/compile mutation sluice-gateway faulty-gateway
+	@.ci/compile mutation sluice-gateway faulty-gateway base_test simulation_test
 	@V=1 .ci/tier mutations tests/robustness/mutations '$(or $(MUTATION),.)'
 
 scenarios: build-cluster ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes

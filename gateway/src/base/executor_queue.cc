@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "base/safety_mutation.h"
+
 namespace sluice {
 
 bool ExecutorQueue::post(const Strand& strand, Task& task, Where where, size_t bound, Nanos due,
@@ -135,6 +137,7 @@ void ExecutorQueue::offer(Groups::iterator group) {
 // If the group with the fewest running tasks may not have another thread, then no group may.
 bool ExecutorQueue::can_run() const {
   if (state_ == State::kEnded || offered_.empty()) return false;
+  if (mutation_disables(Guard::kGroupThreads)) return running_ < most_running_;
   const unsigned running = offered_.begin()->first.first;
   return running == 0 || running + running_ < most_running_;
 }

@@ -16,7 +16,7 @@ struct Mutation {
   Guard also = Guard::kNone;
 };
 
-constexpr std::array<Mutation, 30> kMutations = {{
+constexpr std::array<Mutation, 32> kMutations = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -47,6 +47,8 @@ constexpr std::array<Mutation, 30> kMutations = {{
     {"r15-no-read-share", Guard::kReadShare},
     {"r15-no-release", Guard::kRelease},
     {"r15-whole-range", Guard::kPiece},
+    {"r14-no-memory-share", Guard::kMemoryShare},
+    {"r15-pool-unlimited", Guard::kGroupThreads},
 }};
 
 Mutation find_mutation(std::string_view text) {
