@@ -10,6 +10,8 @@ var programs = []proof{
 		"controlplane/cmd/sluice-controlplane.TestWithoutASystemIDTheDataDirectoryNamesTheSystemOrAnyIsAccepted"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --key-file", "empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)",
 		"controlplane/cmd/sluice-controlplane.TestWithoutAKeyFileAKeyIsMadeBesideTheEmbeddedEtcdOnly"),
+	by("controlplane/cmd/sluice-controlplane/serve.go --backup-limit", "0: at no age, where another program makes backups of etcd",
+		"controlplane/internal/findings.TestTheAgeOfTheBackupIsNoFindingWithoutALimitOrInANewSystem"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --oui", "0: NAA 3, locally assigned",
 		"controlplane/internal/model.TestADesignatorIsOfType3WithoutACompanyIDAndOfType6WithOne"),
 	by("controlplane/cmd/sluicectl/connect.go --server", "without a port: ($SLUICE_SERVER)",

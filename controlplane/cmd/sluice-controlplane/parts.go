@@ -71,7 +71,7 @@ func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.L
 // facts reads what findings need to know about the control plane.
 func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificates *server.Certificates) api.Facts {
 	return func(ctx context.Context) findings.System {
-		facts := findings.System{Version: version, EmbeddedStore: len(s.etcdEndpoints) == 0}
+		facts := findings.System{Version: version, EmbeddedStore: len(s.etcdEndpoints) == 0, BackupLimit: s.backupLimit}
 		for _, certificate := range certificates.List() {
 			facts.Certificates = append(facts.Certificates, findings.Certificate(certificate))
 		}
@@ -83,10 +83,15 @@ func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificate
 		if err == nil {
 			facts.Replicas, err = kept.Replicas(ctx)
 		}
+		var backups store.Backups
+		if err == nil {
+			backups, err = kept.Backups(ctx)
+		}
 		if err != nil {
 			facts.StoreProblem = err.Error()
 			return facts
 		}
+		facts.LastBackup, facts.Founded = backups.Last, backups.Since
 		facts.StoreUsed, facts.StoreQuota, facts.StoreFull, facts.SilentMembers = space.Used, space.Quota, space.Full, space.Silent
 		facts.NoLeader, facts.Leads = leader == "", leader == s.replica()
 		return facts

@@ -45,7 +45,11 @@ type settings struct {
 	systemID                                   string
 	logLevel, logFormat                        string
 	blocklistFor                               time.Duration
+	backupLimit                                time.Duration
 }
+
+// defaultBackupLimit permits a weekly backup to be a day late.
+const defaultBackupLimit = 8 * 24 * time.Hour
 
 func serveCommand() *cobra.Command {
 	s := &settings{}
@@ -76,6 +80,8 @@ func serveCommand() *cobra.Command {
 	s.externalFlags(flags)
 	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
 		"a former owner may be asleep for longer than anyone expects, so at least a year")
+	flags.DurationVar(&s.backupLimit, "backup-limit", defaultBackupLimit, "age of the last `sluicectl backup` from which on it is the finding "+
+		"BackupOld; 0: at no age, where another program makes backups of etcd")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return command

@@ -41,6 +41,12 @@ type System struct {
 	// StoreUsed and StoreQuota are etcd's size and its limit in bytes; a quota of 0: unknown.
 	StoreUsed, StoreQuota int64
 	Certificates          []Certificate
+	// LastBackup is the time of the store's last backup; zero: none was made.
+	LastBackup time.Time
+	// Founded is the time at which the system was made; zero: unknown, and the lack of a backup is no finding.
+	Founded time.Time
+	// BackupLimit is the age of the last backup from which on it is a finding; 0: it is none at any age.
+	BackupLimit time.Duration
 	// Leads: the replica leads.
 	Leads bool
 	// HostFaults are the gateways' reports of what hosts met. Reports of unknown gateways are ignored.
@@ -84,9 +90,26 @@ func (s *survey) controlPlane() {
 		s.add(ruleOneReplica, self, "is one replica: while it is down nothing fails over",
 			"start a second replica, or look at the log of the one that has ended", time.Time{})
 	}
+	s.backup(self)
 	for _, certificate := range s.system.Certificates {
 		s.certificate(certificate)
 	}
+}
+
+// backup finds that the last backup of the store is old. A new system has the same time for its first one.
+func (s *survey) backup(self Ref) {
+	limit, last := s.system.BackupLimit, s.system.LastBackup
+	cause := "has no backup of its store"
+	if last.IsZero() {
+		last = s.system.Founded
+	} else {
+		cause = "has no backup of its store since " + last.UTC().Format(time.DateOnly)
+	}
+	if limit == 0 || last.IsZero() || s.system.Time.Sub(last) < limit {
+		return
+	}
+	s.add(ruleBackupOld, self, cause, "`sluicectl backup FILE`, regularly; if another program makes backups of etcd, start the replicas "+
+		"with --backup-limit=0", last.Add(limit))
 }
 
 func (s *survey) certificate(c Certificate) {

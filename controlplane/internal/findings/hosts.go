@@ -104,7 +104,7 @@ func refusalRemedy(reason string) string {
 	case "0302":
 		return "end sessions that are not needed, or raise spec.maxSessions of the host or spec.maxSessionsPerGateway of the gateway pool"
 	case "020a":
-		return "the session has ended: the host must log in anew, with TSIH 0; restart the initiator if it does not"
+		return "the session has ended: the host must log in again, with TSIH 0; restart the initiator if it does not"
 	}
 	return "the message names what the gateway does not accept: correct the settings of the initiator"
 }

@@ -58,6 +58,11 @@ var (
 			"work.",
 		"Nothing until then. Afterwards the holder cannot connect.",
 		"Issue another certificate: `sluice-controlplane certs`, or look at the logs of the operator and cert-manager.")
+	ruleBackupOld = rule("BackupOld", Warning,
+		"The last backup of the store is older than `--backup-limit` of the replicas (8 days). Only backups through the API count.",
+		"Nothing now. If the store is lost, so are all changes since that backup, and access to volumes that were created since.",
+		"Run `sluicectl backup FILE` regularly, and keep the file and the key file elsewhere. If another program makes backups of etcd, start "+
+			"the replicas with `--backup-limit=0`.")
 	ruleOneReplica = rule("OneReplica", Advice,
 		"The control plane is one replica, with its store inside or with the other replicas down.",
 		"Hosts continue while it is down, but nothing fails over.",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -117,17 +116,3 @@ func (s *Store) referenceKey(to model.Kind, name string, from model.Kind, by str
 }
 
 func (s *Store) claimKey(c claim) string { return s.prefix + "claims/" + c.what + "/" + c.value }
-
-// Backup writes a consistent copy of the whole etcd, including other clusters in it.
-func (s *Store) Backup(ctx context.Context, to io.Writer) error {
-	// The request goes to one member: with an external cluster, the copy is that of this member.
-	from, err := s.client.Snapshot(ctx)
-	if err != nil {
-		return fmt.Errorf("store: backup: %w", err)
-	}
-	defer func() { _ = from.Close() }()
-	if _, err := io.CopyBuffer(to, from, make([]byte, 64<<10)); err != nil {
-		return fmt.Errorf("store: backup: %w", err)
-	}
-	return nil
-}
