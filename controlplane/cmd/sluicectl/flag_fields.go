@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"sluice.dev/sluice/proto/client"
 )
 
-// flagFields has the fields that the flags of `create` set, by the name of the kind. A refusal of the control plane names fields, and the
-// user knows flags.
+// flagFields has the fields that the flags of a kind's commands set, by the name of the kind. A refusal of the control plane names fields,
+// and the user knows flags.
 var flagFields = map[string]map[string]string{
 	"volume": {
 		"pool": "spec.pool", "size": "spec.sizeBytes", "block-size": "spec.blockSize", "write-cache": "spec.writeCache",
@@ -45,6 +47,23 @@ type flagsError struct {
 }
 
 func (e *flagsError) Unwrap() error { return e.error }
+
+// namingFlags adds the flags of a command to an error that names fields.
+func namingFlags(err error, command *cobra.Command) error {
+	if _, several := err.(interface{ Unwrap() []error }); several || len(client.Fields(err)) == 0 || command.Parent() == nil { //nolint:errorlint // report prints each one
+		return err
+	}
+	fields := map[string]string{}
+	for flag, field := range flagFields[command.Parent().Name()] {
+		if command.LocalFlags().Lookup(flag) != nil {
+			fields[flag] = field
+		}
+	}
+	if len(fields) == 0 {
+		return err
+	}
+	return &flagsError{err, command, fields}
+}
 
 // setting returns the flags whose field is one of these, in order.
 func (e *flagsError) setting(is func(field string) bool) []string {

@@ -51,7 +51,10 @@ func TestEveryFlagOfCreateSetsAFieldOfItsObject(t *testing.T) {
 func TestARefusalOfAValueNamesTheFlagThatGaveIt(t *testing.T) {
 	l := start(t)
 	l.house()
+	l.must("pool", "create", "p", "--node", "n", "--directory", "/p")
+	l.must("volume", "create", "grown", "--pool", "p", "--size", "1Gi")
 	for arguments, want := range map[string]string{
+		"volume resize grown --size 100":                                                               "--size (spec.sizeBytes): ",
 		"volume create db --pool none --size 1Gi":                                                      "--pool (spec.pool): ",
 		"volume create db --pool p --size 100":                                                         "--size (spec.sizeBytes): ",
 		"volume create db --pool p --size 1Gi --iops -1":                                               "--iops (spec.qos.iops): ",

@@ -37,7 +37,7 @@ func execute(ctx context.Context, root *cobra.Command) error {
 	if err != nil && !begun {
 		return usagef("%w\nSee `%s --help`", err, command.CommandPath())
 	}
-	return err
+	return namingFlags(err, command)
 }
 
 // mark makes a command and its subcommands record that they have begun.

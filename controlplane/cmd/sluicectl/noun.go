@@ -219,7 +219,7 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 		return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 			response, err := k.call(ctx, connection, "Create", k.message, map[string]any{k.field: object, "dry_run": dryRun})
 			if err != nil {
-				return &flagsError{err, command, flagFields[k.name]}
+				return err
 			}
 			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade, refused: k.refused, replaced: k.replaced}
 			if k.needs != nil && wait && !dryRun {
