@@ -46,6 +46,9 @@ var controlPlaneRows = []fault{
 		lasts: 10 * time.Second, known: "members are defragmented one after the other", induce: func(s *system) (func() error, error) {
 			return func() error { return s.etcd("clear") }, s.etcd("fill", "52")
 		}},
+	{name: "the replicas were suspended while etcd has no space left", id: "NoLeader", object: "ControlPlane/", cause: "has no leader",
+		grace: 15 * time.Second, lasts: 20 * time.Second, known: "an election may take up to 10 s, and members are defragmented one after the other",
+		induce: noLeader},
 	{name: "etcd has no space left", id: "StoreFull", object: "ControlPlane/", cause: "no space left", doctor: true,
 		lasts: 10 * time.Second, known: "members are defragmented one after the other", induce: func(s *system) (func() error, error) {
 			return func() error { return s.etcd("clear") }, s.etcd("fill", "128")
@@ -58,6 +61,15 @@ func signals(processes []*netns.Process, signal syscall.Signal) error {
 		all = append(all, p.Signal(signal))
 	}
 	return errors.Join(all...)
+}
+
+// noLeader suspends the replicas until their leases have ended, when etcd stores nothing any more, so no new lease either.
+func noLeader(s *system) (func() error, error) {
+	err := s.etcd("fill", "128")
+	if err == nil {
+		err = errors.Join(signals(s.Replicas, syscall.SIGSTOP), s.etcd("await-no-candidate"), signals(s.Replicas, syscall.SIGCONT))
+	}
+	return func() error { return s.etcd("clear") }, err
 }
 
 // otherKey starts the second replica with another key file. It ends by itself.
@@ -89,7 +101,8 @@ func otherKey(s *system) (func() error, error) {
 	}, err
 }
 
-// etcd changes etcd from the namespace of the control plane: `fill COUNT` or `clear`.
+// etcd changes etcd from the namespace of the control plane: `fill COUNT` or `clear`. `await-no-candidate` waits until no replica
+// leads or wants to.
 func (s *system) etcd(words ...string) error {
 	arguments := append([]string{"netns", "exec", cluster.ControlNode, os.Args[0], etcdHelper, strings.Join(s.EtcdURLs(), ",")}, words...)
 	if out, err := exec.CommandContext(s.ctx, "ip", arguments...).CombinedOutput(); err != nil {
@@ -104,10 +117,15 @@ func changeEtcd(urls string, words []string) int {
 	defer cancel()
 	endpoints := strings.Split(urls, ",")
 	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: etcdLimit})
-	if err == nil && words[0] == "fill" {
-		err = fillEtcd(ctx, client, words[1])
-	} else if err == nil {
-		err = clearEtcd(ctx, client)
+	if err == nil {
+		switch words[0] {
+		case "fill":
+			err = fillEtcd(ctx, client, words[1])
+		case "clear":
+			err = clearEtcd(ctx, client)
+		case "await-no-candidate":
+			err = netns.Until(ctx, func() error { return noCandidate(ctx, client) })
+		}
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -128,6 +146,19 @@ func fillEtcd(ctx context.Context, client *clientv3.Client, count string) error 
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func noCandidate(ctx context.Context, client *clientv3.Client) error {
+	all, err := client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return err
+	}
+	for _, kv := range all.Kvs {
+		if strings.Contains(string(kv.Key), "/leader/") {
+			return fmt.Errorf("there is a candidate: %s", kv.Key)
 		}
 	}
 	return nil

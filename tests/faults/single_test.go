@@ -44,6 +44,11 @@ func TestEveryFaultOfTheClockIsReportedUntilItIsRepaired(t *testing.T) {
 		t.Skip("not built: ", err)
 	}
 	directory := t.TempDir()
+	t.Cleanup(func() { // after the processes have ended
+		if err := unmountBelow(directory); err != nil {
+			t.Error(err)
+		}
+	})
 	clock := turned{filepath.Join(directory, "clock")}
 	s := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Directory: directory, Replica: program,
 		Node:               func(gateway int) string { return []string{"node-1", "node-2"}[gateway] },
@@ -69,6 +74,32 @@ func TestEveryFaultOfTheClockIsReportedUntilItIsRepaired(t *testing.T) {
 				}
 				return s.Gateways[second].Start, errors.Join(err, clock.set(0))
 			}},
+		{name: "the image of a volume is missing", id: "ImageMissing", object: "StoragePool/losing", cause: "the images of 1 volumes are missing",
+			grace: 20 * time.Second, lasts: 10 * time.Second, known: listed, induce: func(s *system) (func() error, error) {
+				image, err := s.imageIn("losing")
+				aside := filepath.Join(s.Directory, "aside")
+				return func() error { return errors.Join(os.Rename(aside, image), clock.set(0)) },
+					errors.Join(err, os.Rename(image, aside), clock.set(2*time.Hour))
+			}},
+		{name: "an image belongs to no volume", id: "OrphanedImages", object: "StoragePool/strange", cause: "has 1 images with names of volumes",
+			grace: 20 * time.Second, lasts: 10 * time.Second, known: listed, induce: func(s *system) (func() error, error) {
+				image, err := s.imageIn("strange")
+				other := filepath.Join(filepath.Dir(image), "volume-00000000-0000-4000-8000-000000000000")
+				return func() error { return errors.Join(os.Remove(other), clock.set(0)) },
+					errors.Join(err, os.WriteFile(other, make([]byte, 1<<20), 0o600), clock.set(2*time.Hour))
+			}},
+		{name: "a deletion waits", id: "DeletionWaits", object: "Volume/staying", cause: "Read-only file system",
+			lasts: 10 * time.Second, known: "failed jobs are tried again after up to 8 s", induce: func(s *system) (func() error, error) {
+				image, err := s.imageIn("staying", tmpfs)
+				directory := filepath.Dir(image)
+				return func() error { return errors.Join(command("mount -o remount,rw "+directory), clock.set(0)) },
+					errors.Join(err, command("mount -o remount,ro "+directory), s.ctl("volume delete staying"), clock.set(2*time.Minute))
+			}},
+		{name: "the last backup is old", id: "BackupOld", object: "ControlPlane/", cause: "has no backup of its store since", doctor: true,
+			induce: func(s *system) (func() error, error) {
+				backup := func() error { return s.ctl("backup " + filepath.Join(s.Directory, "store.backup")) }
+				return func() error { return errors.Join(backup(), clock.set(0)) }, errors.Join(backup(), clock.set(9*day))
+			}},
 	})
 	t.Run("the clock of the control plane differs from that of this machine", func(t *testing.T) {
 		if err := clock.set(time.Minute); err != nil {
@@ -90,6 +121,21 @@ func TestEveryFaultOfTheClockIsReportedUntilItIsRepaired(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// listed is why a difference of images and volumes is known late.
+const listed = "gateways report pools every 10 s, and two lists of images, 5 s apart, must agree"
+
+// imageIn makes a pool with a volume that no target exports, both of that name, and returns the path of the image.
+func (s *system) imageIn(name string, prepare ...string) (string, error) {
+	directory, err := s.poolIn(name, prepare...)
+	if err == nil {
+		err = s.ctl("volume create " + name + " --pool " + name + " --size 1Mi --wait --timeout 20s")
+	}
+	if err != nil {
+		return "", err
+	}
+	return onlyImage(directory)
 }
 
 // lastSeenAhead fails until the last contact of a gateway is in the future.

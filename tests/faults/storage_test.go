@@ -76,9 +76,17 @@ func (s *system) volumeIn(name string, prepare ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return onlyImage(directory)
+}
+
+// onlyImage returns the path of the only image in the directory of a pool.
+func onlyImage(directory string) (string, error) {
 	images, err := filepath.Glob(filepath.Join(directory, "volume-*"))
-	if err != nil || len(images) != 1 {
-		return "", fmt.Errorf("images %v: %w", images, err)
+	if err == nil && len(images) != 1 {
+		err = fmt.Errorf("images in %s: %v", directory, images)
+	}
+	if err != nil {
+		return "", err
 	}
 	return images[0], nil
 }
@@ -152,6 +160,15 @@ var storageRows = []fault{
 			directory, err := s.poolIn("unwritten", tmpfs)
 			if err == nil {
 				err = errors.Join(command("mount -o remount,ro "+directory), s.ctl("volume create unwritten --pool unwritten --size 1Mi"))
+			}
+			return func() error { return command("mount -o remount,rw " + directory) }, err
+		}, lasts: 10 * time.Second, known: "failed jobs are tried again after up to 8 s"},
+	{name: "a volume is enlarged on a disk that is read-only", id: "VolumeDegraded", object: "Volume/unenlarged", cause: "Read-only file system",
+		induce: func(s *system) (func() error, error) {
+			directory, err := s.poolIn("unenlarged", tmpfs)
+			if err == nil {
+				err = errors.Join(s.ctl("volume create unenlarged --pool unenlarged --size 1Mi --wait --timeout 20s"), command("mount -o remount,ro "+directory),
+					s.ctl("volume resize unenlarged --size 2Mi"))
 			}
 			return func() error { return command("mount -o remount,rw " + directory) }, err
 		}, lasts: 10 * time.Second, known: "failed jobs are tried again after up to 8 s"},
