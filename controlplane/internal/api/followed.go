@@ -88,7 +88,7 @@ func (f *followed[K, T]) run(ctx context.Context, what string, log *slog.Logger,
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		log.Warn("a watch of the store failed; it begins anew", "of", what, "problem", err)
+		log.Warn("a watch of the store failed; it starts again", "of", what, "problem", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

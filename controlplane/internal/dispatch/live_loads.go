@@ -30,7 +30,7 @@ func (s *Service) watchLiveLoadRequests(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.options.Log.Warn("a watch of the store failed; it begins anew", "of", "requests for live loads", "problem", err)
+		s.options.Log.Warn("a watch of the store failed; it starts again", "of", "requests for live loads", "problem", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(heartbeatInterval):

@@ -319,7 +319,7 @@ func (g *gatewayStream) runRepeatedly(ctx context.Context, what string, run func
 		if ctx.Err() != nil {
 			return
 		}
-		g.log.Warn("a watch failed; it begins anew", "of", what, "problem", err)
+		g.log.Warn("a watch failed; it starts again", "of", what, "problem", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(heartbeatInterval):

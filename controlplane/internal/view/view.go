@@ -145,7 +145,7 @@ func (c *Cache) follow(ctx context.Context, kind model.Kind) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.log.Warn("a watch of the store failed; it begins anew", "kind", kind, "problem", err)
+		c.log.Warn("a watch of the store failed; it starts again", "kind", kind, "problem", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

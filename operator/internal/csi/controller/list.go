@@ -28,7 +28,7 @@ func page(entries int32, token string) (*pb.ListOptions, error) {
 // listed converts the refusal of a token to CSI's error for it.
 func listed(err error, token string) error {
 	if token != "" && status.Code(err) == codes.InvalidArgument {
-		return status.Errorf(codes.Aborted, "starting token %.80q is none of ours: begin anew", token)
+		return status.Errorf(codes.Aborted, "starting token %.80q is not one of this driver: start again without a token", token)
 	}
 	return clientError(err)
 }
