@@ -17,7 +17,7 @@ LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation bench-isolation-guest bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
-        generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
+        generate clean distclean test-repeat test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
@@ -61,6 +61,10 @@ test: ## the tiers without guests, Ceph and Kubernetes, then their durations and
 
 test-all: ## every tier, Go under the race detector: one hour on 2 cores
 	@.ci/tiers $(LINTED) --ahead $(ALL)
+
+test-repeat: ## RUNS (10) runs of the tiers of `make test`, or of TIERS; LOADED (5) of them beside four busy processes; lists each failure; hours
+	@.ci/deps go load
+	@.ci/repeat $(or $(RUNS),10) $(or $(LOADED),5) $(or $(TIERS),$(QUICK))
 
 test-unit: ## unit and session tests of the gateway, with asserts, under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang
