@@ -70,7 +70,7 @@ Result<FileDescriptor> open_or_create(const Spec& spec) {
   if (!spec.create || spec.read_only) {
     return fail(spec.path, "doesn't exist", open_remedy(ENOENT, spec));
   }
-  if (spec.size == 0) return fail(spec.path, "doesn't exist", "say size= to create it");
+  if (spec.size == 0) return fail(spec.path, "doesn't exist", "give size= to create it");
   FileDescriptor fd(::open(spec.path.c_str(), flags | O_CREAT, 0600));
   if (!fd.valid()) {
     return fail(spec.path, "can't create: " + why(errno), open_remedy(errno, spec));
@@ -118,7 +118,7 @@ Result<uint64_t> adopt_size(int fd, const Spec& spec) {
     }
     size = spec.size;
   }
-  if (size == 0) return fail(spec.path, "is empty", "say size=");
+  if (size == 0) return fail(spec.path, "is empty", "give size=");
   if (size % spec.block_size != 0) {
     const uint64_t rounded = (size / spec.block_size + 1) * spec.block_size;
     return fail(spec.path, std::to_string(size) + " bytes are no multiple of the block size",

@@ -283,7 +283,7 @@ TEST_F(FileTest, CreatesSparseFilesAndGrowsThemToTheConfiguredSize) {
 
 TEST_F(FileTest, RefusalsIncludeTheFix) {
   const std::string path = disk_.file("a.img");
-  EXPECT_THAT(try_open("file:" + path).error(), HasSubstr("say size="));
+  EXPECT_THAT(try_open("file:" + path).error(), HasSubstr("give size="));
   EXPECT_THAT(try_open(text(",create=off")).error(), HasSubstr("create it"));
   EXPECT_THAT(try_open("file:" + disk_.file("no/a.img") + ",size=1MiB").error(),
               HasSubstr("directory"));

@@ -45,8 +45,14 @@ std::string unknown_key(std::string_view key, std::span<const std::string_view> 
   std::string_view nearest = *std::min_element(valid.begin(), valid.end(), [&](auto a, auto b) {
     return edit_distance(key, a) < edit_distance(key, b);
   });
-  std::string message = "unknown key '" + std::string(key) + "'; did you mean '";
-  message += std::string(nearest) + "'? Valid keys:";
+  std::string message = "unknown key '" + std::string(key) + "'";
+  // A word with less in common is no misspelling.
+  if (edit_distance(key, nearest) <= key.size() / 2) {
+    message += "; did you mean '" + std::string(nearest) + "'?";
+  } else {
+    message += ".";
+  }
+  message += " Valid keys:";
   for (std::string_view v : valid) message += " " + std::string(v);
   return message;
 }

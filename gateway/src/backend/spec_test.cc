@@ -45,6 +45,7 @@ TEST(SpecText, RefusesAnUnknownKeyWithTheNearestAndTheValidKeys) {
   EXPECT_THAT(spec.error(), HasSubstr("did you mean 'size'"));
   EXPECT_THAT(spec.error(), HasSubstr("write-cache"));
   EXPECT_THAT(parse_spec("file:/x,writecache=on").error(), HasSubstr("'write-cache'"));
+  EXPECT_THAT(parse_spec("file:/x,colour=on").error(), HasSubstr("unknown key 'colour'. Valid"));
 }
 
 TEST(SpecText, RefusesKeysThatTheKindDoesNotSupport) {

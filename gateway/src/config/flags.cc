@@ -64,7 +64,8 @@ void Parser::add_serving() {
   app.add_option("--config", flags.config_file, "YAML file; every key: gateway/CONFIGURATION.md")
       ->type_name("FILE");
   app.add_flag("--check", check, "Validate, print a summary and exit: 0 fine, 2 not");
-  app.add_option("--listen", flags.listen, "Address to serve, 127.0.0.1:3260; may be repeated")
+  app.add_option("--listen", flags.listen,
+                 "Address to serve, as 127.0.0.1:3260; may be repeated; without it: 0.0.0.0:3260")
       ->type_name("ADDRESS")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -81,7 +82,12 @@ void Parser::add_serving() {
   app.add_option("--chap-file", flags.chap_file,
                  "YAML file with hosts and secrets for every --target, mode 0600")
       ->type_name("FILE");
-  reactors = app.add_option("--reactors", "Threads that serve connections")->type_name("N");
+  reactors = app.add_option("--reactors", "Threads that serve connections")
+                 ->type_name("N")
+                 ->check([](const std::string& text) {
+                   const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+                   return digits ? std::string() : "got '" + text + "', allowed 1 to 64";
+                 });
   metrics = app.add_option("--metrics", "Address for Prometheus, 127.0.0.1:7462, or off")
                 ->type_name("ADDRESS");
   state = app.add_option("--state-dir", "Where persistent reservations are kept")->type_name("DIR");

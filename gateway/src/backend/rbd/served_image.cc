@@ -89,7 +89,7 @@ Result<void> ServedImage::adopt_size(Image& image) {
     return fail(spec_.path, std::to_string(*size) + " bytes are no whole blocks",
                 "rbd resize it to a multiple of " + std::to_string(spec_.block_size) + " bytes");
   }
-  if (*size < spec_.block_size) return fail(spec_.path, "is empty", "say size=");
+  if (*size < spec_.block_size) return fail(spec_.path, "is empty", "give size=");
   found_ = *size;
   size_.store(*size, std::memory_order_release);
   return {};
