@@ -4,6 +4,8 @@ package defaults
 var keys = []proof{
 	by("gateway/src/config/key_table.cc Top.listen", "= (one entry, 0.0.0.0:3260)",
 		"gateway Defaults.OfAnEmptyFileAreAsDocumented"),
+	by("gateway/src/config/flags.cc --listen", "without it: 0.0.0.0:3260",
+		"gateway Defaults.OfFlagsMatchTheDefaultsOfTheirKeys"),
 	by("gateway/src/config/key_table.cc Top.reactors", "= (one per CPU the process may use)",
 		"gateway Defaults.OfAnEmptyFileAreAsDocumented"),
 	by("gateway/src/config/key_table.cc Top.reactor-cpus", "= (not pinned)",
