@@ -93,6 +93,7 @@ func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificate
 		}
 		facts.LastBackup, facts.Founded = backups.Last, backups.Since
 		facts.StoreUsed, facts.StoreQuota, facts.StoreFull, facts.SilentMembers = space.Used, space.Quota, space.Full, space.Silent
+		facts.StoreMembers = space.Members
 		facts.NoLeader, facts.Leads = leader == "", leader == s.replica()
 		return facts
 	}

@@ -18,7 +18,8 @@ func backupCommand(g *globals) *cobra.Command {
 		Use: "backup FILE", Args: cobra.ExactArgs(1),
 		Short: "Save a consistent copy of the control plane's store (not the volumes' data)",
 		Long: "Save a consistent copy of the control plane's store, for `sluice-controlplane restore`. Secrets in it are " +
-			"encrypted: keep the key file, too, elsewhere. The volumes' data is no part of it.",
+			"encrypted: keep the key file, too, elsewhere. The volumes' data is no part of it. The control plane records the time: " +
+			"if the last backup is old, `doctor` says so.",
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 				written, err := backup(ctx, pb.NewMaintenanceServiceClient(connection), names[0])

@@ -77,7 +77,7 @@ func TestAFullEtcdIsReportedWithItsSizeAndLimit(t *testing.T) {
 	}
 	defer e.Close()
 	space, err := SpaceOf(t.Context(), e.Client)
-	if err != nil || space.Full || space.Quota != quota || space.Used <= 0 || space.Used >= quota {
+	if err != nil || space.Full || space.Quota != quota || space.Used <= 0 || space.Used >= quota || space.Members != 1 {
 		t.Fatalf("%+v, %v", space, err)
 	}
 	for err == nil {

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Space is the use of etcd's space.
+// Space is the use of etcd's space, and the state of its members.
 type Space struct {
 	// Used is the size of the database of one member, Quota its limit, both in bytes. Quota is 0 if etcd does not report it.
 	Used, Quota int64
@@ -19,6 +19,8 @@ type Space struct {
 	Full bool
 	// Silent has the endpoints of members that do not answer, while others do.
 	Silent []string
+	// Members is the number of members that vote; 0: not known.
+	Members int
 }
 
 // memberLimit bounds the time in which a member answers.
@@ -53,5 +55,12 @@ func SpaceOf(ctx context.Context, client *clientv3.Client) (Space, error) {
 		return Space{}, failures[len(failures)-1]
 	}
 	space.Silent = silent
+	if members, err := client.MemberList(ctx, clientv3.WithSerializable()); err == nil {
+		for _, member := range members.Members {
+			if !member.IsLearner {
+				space.Members++
+			}
+		}
+	}
 	return *space, nil
 }

@@ -38,6 +38,8 @@ type System struct {
 	StoreFull bool
 	// SilentMembers has the endpoints of etcd that do not answer, while others do.
 	SilentMembers []string
+	// StoreMembers is the number of etcd's members that vote; 0: unknown.
+	StoreMembers int
 	// StoreUsed and StoreQuota are etcd's size and its limit in bytes; a quota of 0: unknown.
 	StoreUsed, StoreQuota int64
 	Certificates          []Certificate
@@ -86,7 +88,11 @@ func (s *survey) controlPlane() {
 	case s.system.EmbeddedStore:
 		s.add(ruleOneReplica, self, "is one replica, with its store inside: while it is down nothing fails over",
 			"run an etcd of three members, and replicas with --etcd-endpoints and one --key-file", time.Time{})
-	case s.system.Replicas == 1:
+	case s.system.StoreMembers == 1 || s.system.StoreMembers == 2:
+		s.add(ruleStoreNotRedundant, self, fmt.Sprintf("its store, etcd, has %d of the 3 members that it needs to survive the loss of one",
+			s.system.StoreMembers), "add members to etcd: `etcdctl member add`", time.Time{})
+	}
+	if s.system.Replicas == 1 && !s.system.EmbeddedStore {
 		s.add(ruleOneReplica, self, "is one replica: while it is down nothing fails over",
 			"start a second replica, or look at the log of the one that has ended", time.Time{})
 	}

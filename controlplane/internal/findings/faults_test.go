@@ -17,6 +17,8 @@ var faults = []fault{
 	{"StoreNearlyFull", "ControlPlane/", "more than 80 %", func(s *system) { s.facts.StoreUsed = 801 }},
 	{"StoreMemberDown", "ControlPlane/", "do not answer: http://etcd-2:2379",
 		func(s *system) { s.facts.SilentMembers = []string{"http://etcd-2:2379"} }},
+	{"StoreNotRedundant", "ControlPlane/", "has 1 of the 3 members", func(s *system) { s.facts.StoreMembers = 1 }},
+	{"StoreNotRedundant", "ControlPlane/", "has 2 of the 3 members", func(s *system) { s.facts.StoreMembers = 2 }},
 	{"BackupOld", "ControlPlane/", "has no backup of its store since 2026-11-19", func(s *system) { s.facts.LastBackup = now.Add(-8 * 24 * time.Hour) }},
 	{"BackupOld", "ControlPlane/", "has no backup of its store", func(s *system) { s.facts.LastBackup, s.facts.Founded = time.Time{}, now.Add(-8*24*time.Hour) }},
 	{"NoLeader", "ControlPlane/", "no leader", func(s *system) { s.facts.NoLeader = true }},

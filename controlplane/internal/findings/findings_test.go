@@ -62,7 +62,7 @@ func gateway(name string, number uint32, node string) *model.Gateway {
 
 // healthy is a system without faults.
 func healthy() *system {
-	s := &system{facts: findings.System{Time: now, Version: "1.0", StoreQuota: 1000, StoreUsed: 10,
+	s := &system{facts: findings.System{Time: now, Version: "1.0", StoreQuota: 1000, StoreUsed: 10, StoreMembers: 3,
 		LastBackup: now.Add(-7 * 24 * time.Hour), Founded: now.Add(-1000 * time.Hour), BackupLimit: 8 * 24 * time.Hour,
 		Certificates: []findings.Certificate{{Role: "gateway", Holder: "gw-1", End: now.Add(60 * 24 * time.Hour)}}},
 		all: map[string]model.Object{}}
