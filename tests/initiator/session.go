@@ -25,7 +25,7 @@ type Options struct {
 	// PingAfter is the silence of the target after which it is pinged (NOP-Out). 0: 1 s.
 	PingAfter time.Duration
 	// SilenceLimit is the silence after which the session is dropped. 0: 5 s, the earliest time that DESIGN R6 assumes for a host
-	// (limits::kHostGivesUp).
+	// (limits::kMinHostTimeout).
 	SilenceLimit time.Duration
 }
 
