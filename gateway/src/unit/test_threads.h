@@ -25,7 +25,8 @@ class ThreadedReactors : public Reactors {
     }
     q.changed.notify_one();
   }
-  // Runs tasks until `done` returns true; it checks state of this thread only.
+  // Runs tasks until `done` returns true. It checks state of this thread, or state whose change is
+  // followed by a post.
   template <class Done>
   void run(unsigned reactor, Done done) {
     Queue& q = queues_[reactor];
