@@ -50,7 +50,7 @@ std::string unknown_key(std::string_view key, std::span<const std::string_view> 
   if (edit_distance(key, nearest) <= key.size() / 2) {
     message += "; did you mean '" + std::string(nearest) + "'?";
   } else {
-    message += ".";
+    message += '.';
   }
   message += " Valid keys:";
   for (std::string_view v : valid) message += " " + std::string(v);
