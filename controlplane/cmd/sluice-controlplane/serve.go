@@ -112,6 +112,9 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.backupLimit < 0 {
+		return fmt.Errorf("--backup-limit: got %v; it is 0 (no limit) or longer", s.backupLimit)
+	}
 	client.LogGRPC(log)
 	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)

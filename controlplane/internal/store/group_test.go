@@ -329,6 +329,6 @@ func TestAWatchThatBreaksDuringItsInitialListStartsAgain(t *testing.T) {
 		t.Errorf("%v after %v", err, seen)
 	}
 	if resumed == 0 {
-		t.Error("all is told, and the next watch would start again")
+		t.Error("the bookmark named no version from which the next watch can continue")
 	}
 }
