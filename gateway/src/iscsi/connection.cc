@@ -1,6 +1,7 @@
 #include "iscsi/connection.h"
 
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "base/limits.h"
@@ -19,6 +20,7 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
       transport_(transport),
       id_(id),
       ends_(std::move(ends)),
+      claim_(shard.gateway->directory, {shard.context.reactor, id}),
       journal_(shard, ends_),
       admission_(shard, ends_),
       access_(*shard.gateway, ends_.forwarding),
@@ -191,24 +193,16 @@ void Connection::login_succeeded() {
     if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
     return open_session(shard_.gateway->directory->take_tsih());
   }
-  SessionKey key{who.initiator_name, who.isid, who.target_name, who.tpgt, who.forwarded_by};
-  const NexusIncarnation nexus{login.origin().incarnation, login.origin().nexus};
-  if (ends_.forwarding && shard_.gateway->directory->outdated(key, nexus)) {
-    return refuse_login(LoginStatus::kSessionDoesNotExist, "of a nexus that is no more");
-  }
-  // TSIH != 0: a connection reinstatement, which with ERL 0 and one connection replaces the
-  // session's only connection and so ends all its tasks (RFC 7143 §6.3.4).
-  if (tsih != 0 && !shard_.gateway->directory->matches(key, tsih)) {
-    return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
-  }
-  // Another CID would add a connection, and MaxConnections is 1.
-  if (tsih != 0 && shard_.gateway->directory->cid(key) != login.cid()) {
-    return refuse_login(LoginStatus::kTooManyConnections, "a second connection of a session");
+  NexusClaim::Request request;
+  request.key = {who.initiator_name, who.isid, who.target_name, who.tpgt, who.forwarded_by};
+  request.nexus = {login.origin().incarnation, login.origin().nexus};
+  request.tsih = tsih;
+  request.cid = login.cid();
+  if (const auto refusal = claim_.refusal(request)) {
+    return refuse_login(refusal->status, refusal->reason);
   }
   enter(State::kClaiming);
-  claim_ = std::move(key);
-  shard_.gateway->directory->claim(*claim_, {shard_.context.reactor, id_}, tsih, login.cid(),
-                                   nexus);
+  claim_.take(std::move(request));
 }
 
 void Connection::granted(uint16_t tsih) {
@@ -305,13 +299,7 @@ void Connection::end(bool lost, Close how) {
   enter(State::kEnding);
   if (how != Close::kAlreadyClosed) transport_.close(how == Close::kDiscard);
   if (!session_) return drained();
-  session_->close(lost, [this] { release_claim(); }, [this] { drained(); });
-}
-
-// The claim may still wait, may just have been granted, or be that of the session.
-void Connection::release_claim() {
-  if (claim_) shard_.gateway->directory->release(*claim_, {shard_.context.reactor, id_});
-  claim_.reset();
+  session_->close(lost, [this] { claim_.release(); }, [this] { drained(); });
 }
 
 void Connection::drained() {
@@ -323,7 +311,7 @@ void Connection::drained() {
     journal_.session_over(tsih_, session_->parameters());
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
-  release_claim();
+  claim_.release();
   transport_.over();
 }
 

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,10 +16,10 @@
 #include "iscsi/login/login.h"
 #include "iscsi/login_admission.h"
 #include "iscsi/login_exchange.h"
+#include "iscsi/nexus_claim.h"
 #include "iscsi/outbox.h"
 #include "iscsi/session.h"
 #include "iscsi/session_access.h"
-#include "iscsi/session_directory.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
 #include "iscsi/stream.h"
@@ -102,14 +101,13 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void ask_to_leave(std::string_view why);
   void end(bool lost, Close how);
   void drained();
-  void release_claim();
 
   Shard& shard_;
   Transport& transport_;
   const uint64_t id_;
   const Ends ends_;
   State state_ = State::kLogin;
-  std::optional<SessionKey> claim_;  // the nexus by which the directory knows this connection
+  NexusClaim claim_;
   pdu::Framer framer_;
   Outbox out_;
   ConnectionJournal journal_;

@@ -1,25 +1,21 @@
 #include "net/engine.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 
 #include "base/boot_clock.h"
 #include "base/log.h"
 #include "base/log_repeats.h"
 #include "base/random_bytes.h"
-#include "base/safety_mutation.h"
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/admission.h"
 #include "net/gather.h"
+#include "net/portals.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
 #include "net/wait_for.h"
@@ -35,9 +31,13 @@ class EngineImpl final : public Engine, public Reactors {
 
   Result<void> open();
   Reactors& reactors() override { return *this; }
-  Result<void> listen(const std::vector<net::Portal>& portals) override;
-  std::vector<std::string> addresses() const override;
-  void close_portals(const std::vector<std::string>& addresses) override;
+  Result<void> listen(const std::vector<Portal>& portals) override {
+    return portals_.open(portals);
+  }
+  std::vector<std::string> addresses() const override { return portals_.addresses(); }
+  void close_portals(const std::vector<std::string>& addresses) override {
+    portals_.close(addresses);
+  }
   forward::Peers& peers() override { return forwarder_->peers(); }
   iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
   iscsi::HostFaultReport host_faults() override { return gateway_.host_faults.take_report(); }
@@ -55,20 +55,13 @@ class EngineImpl final : public Engine, public Reactors {
   void post(unsigned reactor, std::function<void()> task) override {
     reactors_[reactor]->post(std::move(task));
   }
-  Result<int> open_socket(const net::Portal& portal);
-  void accepted(int fd, const net::Portal& portal);
+  void accepted(int fd, const Portal& portal);
   void record_refused(int fd, const std::string& network);
   void make_room(const std::shared_ptr<Admission>& admission);
   unsigned least_loaded() const;
   iscsi::SessionDirectory::Callbacks directory_callbacks();
 
   Options options_;
-  struct OpenPortal {
-    std::string address;
-    unsigned reactor = 0;
-    int fd = -1;
-  };
-
   iscsi::Gateway gateway_;
   std::unique_ptr<forward::Forwarder> forwarder_;
   ConnectionBounds bounds_;
@@ -77,9 +70,7 @@ class EngineImpl final : public Engine, public Reactors {
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
-  mutable std::mutex portals_mutex_;
-  std::vector<OpenPortal> portals_;
-  unsigned next_listener_ = 0;  // reactors take turns
+  Portals portals_;
   bool stopped_ = false;
 };
 
@@ -95,7 +86,9 @@ EngineImpl::EngineImpl(Options options, lun::Exports& exports)
           bounds_.gateways, limits::kMaxForwardingUnauthenticated,
           limits::kMaxForwardingUnauthenticated,
           [this](std::string_view network) { return gateway_.known_gateways.known(network); },
-          [this](const std::shared_ptr<Admission>& admission) { make_room(admission); }) {
+          [this](const std::shared_ptr<Admission>& admission) { make_room(admission); }),
+      portals_(reactors_, options_.tcp_congestion,
+               [this](int fd, const Portal& portal) { accepted(fd, portal); }) {
   gateway_.settings = options_.settings;
   gateway_.exports = &exports;
   gateway_.random = random_bytes;
@@ -170,81 +163,6 @@ unsigned EngineImpl::current() const {
   return count();
 }
 
-Result<int> EngineImpl::open_socket(const net::Portal& portal) {
-  const Result<SocketAddress> parsed = parse_socket_address(portal.address, 0);
-  if (!parsed) return Error{parsed.error()};
-  const KernelAddress address = kernel_address(parsed.value());
-  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Error{fmt::format("'{}': {}", portal.address, std::strerror(errno))};
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (portal.forwarding && !mutation_disables(Guard::kLinger)) {
-    // Every connection that it accepts has it from its creation (DESIGN R6).
-    const linger reset{1, 0};
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  }
-  const std::string& cc = options_.tcp_congestion;
-  if (!cc.empty() &&
-      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size()))) {
-    log::warning("congestion control not available, using the system's default", {{"name", cc}});
-  }
-  const char* step = "bind";
-  if (bind(fd, address.get(), address.size) == 0) {
-    step = "listen";
-    if (::listen(fd, 1024) == 0) return fd;
-  }
-  const int error = errno;
-  ::close(fd);
-  const char* remedy = error == EADDRINUSE ? "; another program listens there, stop it or choose "
-                                             "another port"
-                       : error == EADDRNOTAVAIL ? "; no interface of this machine has that address"
-                                                : "";
-  return Error{
-      fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error), remedy)};
-}
-
-Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {
-  std::vector<int> fds;
-  for (const net::Portal& portal : portals) {
-    auto fd = open_socket(portal);
-    if (!fd) {
-      for (const int open : fds) ::close(open);
-      return Error{fd.error()};
-    }
-    fds.push_back(fd.value());
-  }
-  const std::lock_guard lock(portals_mutex_);
-  for (size_t i = 0; i < portals.size(); ++i) {
-    const unsigned reactor = next_listener_++ % static_cast<unsigned>(reactors_.size());
-    portals_.push_back({local_address(fds[i]), reactor, fds[i]});
-    reactors_[reactor]->post([this, reactor, fd = fds[i], portal = portals[i]] {
-      reactors_[reactor]->listeners().listen(fd, [this, portal](int s) { accepted(s, portal); });
-    });
-  }
-  return {};
-}
-
-std::vector<std::string> EngineImpl::addresses() const {
-  const std::lock_guard lock(portals_mutex_);
-  std::vector<std::string> bound;
-  for (const OpenPortal& portal : portals_) bound.push_back(portal.address);
-  return bound;
-}
-
-void EngineImpl::close_portals(const std::vector<std::string>& addresses) {
-  const std::lock_guard lock(portals_mutex_);
-  std::erase_if(portals_, [&](const OpenPortal& portal) {
-    if (std::find(addresses.begin(), addresses.end(), portal.address) == addresses.end()) {
-      return false;
-    }
-    Reactor* reactor = reactors_[portal.reactor].get();
-    reactor->post([reactor, fd = portal.fd] { reactor->listeners().stop(fd); });
-    return true;
-  });
-}
-
 unsigned EngineImpl::least_loaded() const {
   unsigned best = 0;
   for (unsigned i = 1; i < reactors_.size(); ++i) {
@@ -254,7 +172,7 @@ unsigned EngineImpl::least_loaded() const {
 }
 
 // Runs on the listener's reactor. The connection then lives and dies on the least loaded one.
-void EngineImpl::accepted(int fd, const net::Portal& portal) {
+void EngineImpl::accepted(int fd, const Portal& portal) {
   const unsigned to = least_loaded();
   iscsi::Connection::Ends ends;
   ends.peer_network = peer_network(fd);

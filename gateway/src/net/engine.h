@@ -1,5 +1,5 @@
 // The gateway's engine: reactors on their threads, portals, connections. main uses only this header
-// of net/.
+// of net/, and with it portal.h.
 //
 //   Engine::start()  rings are set up and probed, reactor threads run, nothing listens
 //   ... the caller applies its configuration to lun::Exports ...
@@ -21,17 +21,10 @@
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
+#include "net/portal.h"
 #include "nexus/exports.h"
 
 namespace sluice::net {
-
-// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0 or no port selects a free one.
-struct Portal {
-  std::string address;
-  uint16_t tpgt = 1;
-  uint16_t relative_port = 1;
-  bool forwarding = false;  // for other gateways; the numbers above are then unused
-};
 
 struct Options {
   unsigned reactors = 1;                                  // 1..kMaxReactors
