@@ -15,7 +15,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
-.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-isolation bench-isolation-guest bench-scale \
+.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-instructions bench-isolation bench-isolation-guest bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
         generate clean distclean test-repeat test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
@@ -243,6 +243,11 @@ ifneq ($(GUEST_KILLS),0)
 endif
 	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
 	  $(if $(filter-out 0,$(or $(GUEST_KILLS),5)),-also build/results/linux-stalls.jsonl) $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
+
+bench-instructions: ## instructions of the gateway per command, by room; the same on a busy machine; FUNCTIONS: also the N most expensive
+	@.ci/deps build instructions
+	@.ci/compile release commands_bench
+	@bench/instructions --functions $(or $(FUNCTIONS),0)
 
 bench-isolation-guest: build-gateway ## p99 of a Linux host's healthy LUNs while another disk hangs, over that before: median of ROUNDS (5), HANG (30) seconds each; 20 minutes
 	@.ci/deps guest clients go
