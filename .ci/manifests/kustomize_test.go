@@ -130,7 +130,7 @@ func TestEveryKustomizationBuildsAndEveryManifestIsInOne(t *testing.T) {
 	}
 	for _, file := range files {
 		if !named[file] {
-			t.Errorf("%s is in no kustomization: nobody would apply it", file)
+			t.Errorf("%s is in no kustomization: kubectl apply -k would leave it out", file)
 		}
 	}
 }

@@ -45,7 +45,7 @@ class Cell(Shape):
 
     @property
     def more_args(self):
-        """What iscsi-load is to be told beyond size, depth and the like."""
+        """Further arguments of iscsi-load, beside size, depth and the like."""
         return ["--digests"] if self.digests else []
 
     @property

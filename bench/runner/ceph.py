@@ -97,7 +97,7 @@ def mini_ceph(root):
 
 
 def destroy(root, directory):
-    """The daemons live by themselves: whoever made them must end them."""
+    """Ends the daemons: they do not end with this process."""
     if os.path.exists(directory):
         subprocess.run(
             [mini_ceph(root), "destroy", directory], capture_output=True, timeout=PATIENCE,

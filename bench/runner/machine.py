@@ -27,7 +27,7 @@ def _output(*command):
 
 def fix_congestion(private_network):
     """What all sockets of the run use by default. Targets' own sockets follow the system's choice,
-    so it is changed where that harms nobody: in a network namespace of our own. There the kernel
+    so it is changed where that harms no other program: in a network namespace of our own. There the kernel
     allows cubic only if the host lists it, and reno always."""
     if private_network:
         for name in ("cubic", "reno"):

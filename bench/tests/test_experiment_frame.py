@@ -44,8 +44,8 @@ class OptionsTest(FrameTest):
     def test_a_session_is_told_once_and_again_when_it_changes(self):
         for number, value in enumerate(("No", "No", "Yes"), 1):
             self.options.figures("a", {}, number, {"iops": 1}, session={"InitialR2T": value})
-        told = [line.get("session", {}).get("InitialR2T") for line in self.written()]
-        self.assertEqual(told, ["No", None, "Yes"])
+        found = [line.get("session", {}).get("InitialR2T") for line in self.written()]
+        self.assertEqual(found, ["No", None, "Yes"])
 
     def test_an_aim_is_kept_on_its_bound_and_missed_beyond(self):
         for value, bound in ((1.1, "<= 1.1"), (1.11, "<= 1.1"), (1.9, ">= 1.95"), (2, ">= 1.95")):
@@ -84,21 +84,21 @@ class DigestsTest(FrameTest):
         return [line for line in self.written() if "aim" in line or "skipped" in line]
 
     def test_what_they_add_is_a_multiple_of_what_they_add_to_the_limit(self):
-        (told,) = self.judge([(1.0, 1.2), (2.0, 2.2)], [(3.0, 3.3), (4.0, 4.3)])
-        self.assertAlmostEqual(told["value"], 1.5, places=3)
-        self.assertFalse(told["kept"])
+        (found,) = self.judge([(1.0, 1.2), (2.0, 2.2)], [(3.0, 3.3), (4.0, 4.3)])
+        self.assertAlmostEqual(found["value"], 1.5, places=3)
+        self.assertFalse(found["kept"])
 
     def test_rounds_that_disagree_judge_nothing(self):
-        (told,) = self.judge([(1.0, 1.1), (2.0, 2.3)], [(3.0, 3.2), (4.0, 4.2)])
-        self.assertIn("lost in noise (rounds differ by ±50%)", told["skipped"])
+        (found,) = self.judge([(1.0, 1.1), (2.0, 2.3)], [(3.0, 3.2), (4.0, 4.2)])
+        self.assertIn("lost in noise (rounds differ by ±50%)", found["skipped"])
 
     def test_a_single_round_judges_nothing(self):
-        (told,) = self.judge([(1.0, 1.2)], [(3.0, 3.2)])
-        self.assertIn("lost in noise", told["skipped"])
+        (found,) = self.judge([(1.0, 1.2)], [(3.0, 3.2)])
+        self.assertIn("lost in noise", found["skipped"])
 
     def test_less_than_nothing_is_noise(self):
-        (told,) = self.judge([(1.0, 1.2), (1.0, 1.2)], [(3.0, 2.9), (3.0, 2.9)])
-        self.assertIn("it isn't above zero", told["skipped"])
+        (found,) = self.judge([(1.0, 1.2), (1.0, 1.2)], [(3.0, 2.9), (3.0, 2.9)])
+        self.assertIn("it isn't above zero", found["skipped"])
 
 
 if __name__ == "__main__":

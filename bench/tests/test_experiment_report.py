@@ -179,11 +179,11 @@ class ReportTest(unittest.TestCase):
         )
 
     def test_a_busy_machine_is_told_where_most_measurements_were_noisy(self):
-        for noisy, told in ((1, False), (2, True)):
+        for noisy, named in ((1, False), (2, True)):
             self.write(*(line(round_number=r, iops=7, noise_share=0.5 if r <= noisy else 0.0)
                          for r in (1, 2, 3)))  # fmt: skip
             text = self.report()
-            self.assertEqual(f"The cores were busy: {noisy} of 3 measurements" in text, told)
+            self.assertEqual(f"The cores were busy: {noisy} of 3 measurements" in text, named)
 
     def test_what_all_cells_share_is_said_once(self):
         self.write(*(line(parameters={"op": op, "block_size": 512}, iops=7) for op in "ab"))

@@ -27,14 +27,14 @@
 #define DRAIN_FIRST 8          /* R7: reported as released before it is drained */
 #define RELEASE_IS_FINAL 9     /* a released volume is opened again in the same epoch */
 #define NEVER_LIFT 10          /* R4: a fenced gateway lifts its own blocklisting */
-#define ORPHANS_FIND_OWNERS 11 /* nobody is given an orphan */
+#define ORPHANS_FIND_OWNERS 11 /* an orphan gets no owner */
 #define RECORD_WINS 12         /* R2 local: opens in an epoch older than the one recorded */
 #define OSD_HAS_MAP 13         /* R2 rbd: serves before the volume's OSDs know the blocklist */
 
 byte broken;
 #define KEPT(rule) (broken != rule)
 
-/* A reference is a gateway and its incarnation (GatewayRef); 0 is nobody. */
+/* A reference is a gateway and its incarnation (GatewayRef); 0 is none. */
 #define REF(g) ((g) * 4 + incarnation[g])
 #define WHO(r) ((r) >> 2)
 #define BIT(r) (1 << (r))
@@ -173,7 +173,7 @@ mtype = { none, open, release, keep, lock_it }; /* what the stream says it shall
 mtype life[GATEWAYS] = up;
 bool cut[GATEWAYS];            /* from the control plane */
 byte incarnation[GATEWAYS] = 1;
-short suspected;               /* references somebody saw dead, frozen or cut, rightly or not */
+short suspected;               /* references that a replica saw dead, frozen or cut, rightly or not */
 mtype volume[GATEWAYS] = idle;
 byte serves_in[GATEWAYS];      /* the epoch it opened in */
 byte released_in[GATEWAYS];    /* the last epoch it released: never opened again */
@@ -182,7 +182,7 @@ byte released_in[GATEWAYS];    /* the last epoch it released: never opened again
 mtype role[GATEWAYS] = none;
 byte role_epoch[GATEWAYS];
 byte heard[GATEWAYS];          /* its version, while there is a role */
-bool told[GATEWAYS];           /* this version has been answered */
+bool answered[GATEWAYS];           /* this version has been answered */
 
 mtype = { is_serving, is_released, is_locked, is_fenced };
 typedef Line { chan reports = [2] of { mtype, byte, byte } };
@@ -203,7 +203,7 @@ byte disk_epoch;  /* the highest epoch that did any I/O, and who did it */
 byte disk_ref;
 #ifdef LOCAL
 byte lock;        /* whose open file holds the flock */
-byte recorded;    /* the epoch written beside the data by whoever opened last */
+byte recorded;    /* the epoch written beside the data by the last opener */
 #else
 short blocklist;  /* as the monitors have it */
 short osd_map;    /* as the volume's OSD has it */
@@ -218,7 +218,7 @@ byte asked_incarnation;
 byte value = 1;
 byte acknowledged;
 
-byte faults; /* crashes, freezes and cuts that may still come, all told */
+byte faults; /* crashes, freezes and cuts that may still come, in total */
 bool patient = true; /* looks at what has become of everything when nothing more can happen */
 bool rivals; /* there is a deposed leader who does not know it */
 byte plans;  /* moves, cancelled moves and retirements, likewise */
@@ -344,14 +344,14 @@ proctype deposed() {
 
 inline hear(g) {
   role[g] = ROLE(g);
-  told[g] = false;
+  answered[g] = false;
   role_epoch[g] = (role[g] == none -> 0 : etcd.epoch);
   heard[g] = (role[g] == none -> 0 : version)
 }
 
 inline tell(g, kind) {
   from[g].reports!kind, REF(g), role_epoch[g];
-  told[g] = true
+  answered[g] = true
 }
 
 /* A request carries the map its client had; whichever OSD takes it gets that map first. */
@@ -387,7 +387,7 @@ inline forget_role(g) {
   role[g] = none;
   role_epoch[g] = 0;
   heard[g] = 0;
-  told[g] = false
+  answered[g] = false
 }
 
 inline die(g) {
@@ -454,7 +454,7 @@ inline fence_itself(g) {
 #define MAY_OPEN(g)                                                                       \
   ((lock == REF(g) || lock == 0 || !KEPT(LOCK_FIRST)) &&                                  \
    (recorded <= role_epoch[g] || !KEPT(RECORD_WINS)))
-/* Its own I/O has to end before it lets go of the lock. */
+/* Its own I/O has to end before it releases the lock. */
 #define MAY_LEAVE(g) (op[g] != in_flight)
 /* Who wants the lock on newer orders than the holder's; older ones are refused. */
 #define WANTS(g) (life[g] == up && (role[g] == lock_it || (role[g] == open && \
@@ -492,7 +492,7 @@ proctype gateway(byte me) {
        volume[me] = serves;
        serves_in[me] = role_epoch[me]
      }
-  :: d_step { CONNECTED(me) && volume[me] == serves && role[me] == open && !told[me] &&
+  :: d_step { CONNECTED(me) && volume[me] == serves && role[me] == open && !answered[me] &&
               serves_in[me] == role_epoch[me] && nfull(from[me].reports) ->
        tell(me, is_serving) }
 
@@ -510,11 +510,11 @@ proctype gateway(byte me) {
        lock = 0
 #endif
      }
-  :: d_step { CONNECTED(me) && volume[me] == idle && !told[me] && nfull(from[me].reports) &&
+  :: d_step { CONNECTED(me) && volume[me] == idle && !answered[me] && nfull(from[me].reports) &&
               (role[me] == release || role[me] == open) && released_in[me] == role_epoch[me] ->
        tell(me, is_released) }
 
-  /* R4: somebody else's epoch, or nobody's. */
+  /* R4: the epoch of another owner, or of none. */
   :: d_step {
        life[me] == up && volume[me] != idle &&
        (role[me] == none || role_epoch[me] != serves_in[me]) && MAY_LEAVE(me) ->
@@ -527,13 +527,13 @@ proctype gateway(byte me) {
 #ifdef LOCAL
   /* The candidate takes the lock, asks for it, or kills who does not answer. */
   :: d_step { life[me] == up && role[me] == lock_it && lock == 0 -> lock = REF(me) }
-  :: d_step { CONNECTED(me) && role[me] == lock_it && !told[me] && nfull(from[me].reports) &&
+  :: d_step { CONNECTED(me) && role[me] == lock_it && !answered[me] && nfull(from[me].reports) &&
               (lock == REF(me) || !KEPT(LOCK_FIRST)) -> tell(me, is_locked) }
   :: d_step { WANTS(me) && lock == REF(1 - me) && life[1 - me] == frozen &&
               ghost[1 - me] == no_op ->
        die(1 - me) }
   :: d_step { life[me] == up && lock == REF(me) && op[me] == no_op && OUTRANKED(me) ->
-       /* Having let go it does not take it again on the same order, or two would take turns. */
+       /* Once released, it does not take it again on the same order, or two would take turns. */
        if
        :: volume[me] != idle -> close_volume(me)
        :: volume[me] == idle && role[me] == lock_it -> forget_role(me)
@@ -552,7 +552,7 @@ proctype gateway(byte me) {
          blocklist = blocklist & ~BIT(REF(me));
          osd_map = osd_map & ~BIT(REF(me))
        fi }
-  /* The job of shutting somebody out; any gateway can do it. */
+  /* The job of fencing a gateway; any gateway can do it. */
   :: d_step { CONNECTED(me) && etcd.state == Fencing && fenced_in != etcd.epoch &&
               nfull(from[me].reports) ->
        if
@@ -671,7 +671,7 @@ inline trust(g) {
   :: d_step { !calm && faults > 0 && life[g] == up -> suspect(g); life[g] = frozen }      \
   :: d_step { !calm && faults > 0 && life[g] == up && !cut[g] -> suspect(g); cut[g] = true }
 
-/* Whoever comes back may be trusted at once, or be taken for dead for as long as anyone likes. */
+/* A gateway that comes back may be trusted at once, or be taken for dead for as long as anyone likes. */
 #define RECOVER(o, g)                                                                     \
   :: d_step { !forever && life[g] == down && incarnation[g] < LAST_INCARNATION &&         \
               ghost[g] == no_op -> come_back(g) }                                         \

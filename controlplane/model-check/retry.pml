@@ -1,6 +1,6 @@
 /*
  * A retry is never overtaken by its original (DESIGN R6), wherever the original lingers: the
- * host's own TCP queue on a link that drops and heals, a socket nobody reads, a reactor that stalls
+ * host's own TCP queue on a link that drops and heals, a socket that is not read, a reactor that stalls
  * with the command parsed, a forwarder, the forwarding link, the backend.
  *
  * One write, A, on path 1; path 2 is quick and leads to the same owner. Time goes in ticks of TICK

@@ -190,7 +190,7 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	}
 	for name, version := range prepare() {
 		if first[name] != version {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("%s was made again", name)
 		}
 	}
 	earlierRelease(t, namespace)
@@ -221,7 +221,7 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 	}
 }
 
-func TestAnUninstallIsRefusedWhereNobodyKnowsWhetherHostsAreLoggedIn(t *testing.T) {
+func TestAnUninstallIsRefusedIfItIsUnknownWhetherHostsAreLoggedIn(t *testing.T) {
 	output, err := env.run(t, "sluice-operator", "unused", "--insecure", "--server", freeAddress())
 	if err == nil || !strings.Contains(output, "whether hosts are logged in is not known") {
 		t.Errorf("%v: %s", err, output)

@@ -15,7 +15,7 @@ func leader(t *testing.T) (string, error) {
 	var lease coordinationv1.Lease
 	err := env.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "sluice-operator"}, &lease)
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return "", fmt.Errorf("nobody leads: %v", err)
+		return "", fmt.Errorf("no replica leads: %v", err)
 	}
 	return *lease.Spec.HolderIdentity, nil
 }

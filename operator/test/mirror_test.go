@@ -157,7 +157,7 @@ func TestAResourceThatNeverOwnedAnObjectDoesNotDeleteIt(t *testing.T) {
 	ready(t, r, metav1.ConditionFalse, "NameTaken", "")
 	remove(t, r)
 	if stored(t, "shop.foreign").GetMeta().GetDeleteTime() != nil {
-		t.Error("deleted though it was somebody else's")
+		t.Error("deleted although another owner has it")
 	}
 }
 
@@ -337,7 +337,7 @@ spec: {subnets: [192.0.2.0/24], switches: [s1, s2], links: [{a: s1, b: s2, cost:
 }
 
 func TestProblemsAreRecordedAsEvents(t *testing.T) {
-	r := volume(t, "told", `{pool: nowhere, size: 1Gi}`)
+	r := volume(t, "refused", `{pool: nowhere, size: 1Gi}`)
 	create(t, r)
 	eventually(t, func() error {
 		var all eventsv1.EventList
@@ -345,7 +345,7 @@ func TestProblemsAreRecordedAsEvents(t *testing.T) {
 			return err
 		}
 		if !slices.ContainsFunc(all.Items, func(e eventsv1.Event) bool {
-			return e.Regarding.Name == "told" && e.Reason == "NotPossibleNow" && strings.Contains(e.Note, "nowhere")
+			return e.Regarding.Name == "refused" && e.Reason == "NotPossibleNow" && strings.Contains(e.Note, "nowhere")
 		}) {
 			return fmt.Errorf("no such Event among %d", len(all.Items))
 		}

@@ -261,7 +261,7 @@ func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
 	ready(t, pool, metav1.ConditionFalse, "RolloutBlocked", "target shop.lacking would lose a path it cannot spare")
 	shows(t, pool, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "WaitsForRedundancy", "target shop.lacking")
 	if g := gatewayOf(t, "lacking-0"); g.Spec.Template.Image != "sluice:1" {
-		t.Errorf("rolled out all the same: %s", g.Spec.Template.Image)
+		t.Errorf("rolled out nevertheless: %s", g.Spec.Template.Image)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestAPausedRolloutBeginsNothingAndSaysSo(t *testing.T) {
 	newImage(t, pool)
 	shows(t, pool, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "Paused", "giving gateway paused-0 the new template waits")
 	if g := gatewayOf(t, "paused-0"); g.Spec.Template.Image != "sluice:1" {
-		t.Errorf("rolled out all the same: %s", g.Spec.Template.Image)
+		t.Errorf("rolled out nevertheless: %s", g.Spec.Template.Image)
 	}
 }
 

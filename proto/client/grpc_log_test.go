@@ -22,6 +22,6 @@ func TestLinesOfGRPCAreStructuredLinesOfTheLog(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	if grpclog.V(0) || grpclog.V(2) {
-		t.Error("it composes lines that nobody reads")
+		t.Error("it composes lines that are not logged")
 	}
 }

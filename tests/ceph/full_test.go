@@ -45,7 +45,7 @@ func TestANearlyFullPoolIsReportedToHostsAndToAdministrators(t *testing.T) {
 	until(ctx, t, func() error {
 		response, err := session.Do(ctx, initiator.Write(0, 0, content(2), blockSize))
 		if err == nil && response.Sense != thresholdReached {
-			err = fmt.Errorf("the host was told %v", response)
+			err = fmt.Errorf("the host got %v", response)
 		}
 		return err
 	})

@@ -40,7 +40,7 @@ func condition(ctx context.Context, t *testing.T, c *cluster.Cluster, kind, name
 
 // A Ceph pool is deleted and created again under its name. Until an administrator confirms that, gateways create nothing in it, and
 // the condition of the lost volume names the cause.
-func TestAPoolThatWasCreatedAnewIsRefusedUntilItIsAdopted(t *testing.T) {
+func TestAPoolThatWasCreatedAgainIsRefusedUntilItIsAdopted(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1})
 	condition(ctx, t, c, "pool", cluster.PoolName, "Reachable")
 	until(ctx, t, func() error {

@@ -150,7 +150,7 @@ func TestAnImageIsAdoptedWithWhatItHoldsAndAnotherOneRefused(t *testing.T) {
 	})
 }
 
-func TestADeletedVolumeGoesToTheTrashOrStaysAsItWasAskedForAndOrphansAreTold(t *testing.T) {
+func TestADeletedVolumeGoesToTheTrashOrStaysAsRequestedAndOrphansAreReported(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1})
 	images := map[string]string{}
 	for _, policy := range []string{"trash", "retain"} {
@@ -182,7 +182,7 @@ func TestADeletedVolumeGoesToTheTrashOrStaysAsItWasAskedForAndOrphansAreTold(t *
 				return nil
 			}
 		}
-		return fmt.Errorf("told are %v", pool.Status.OrphanedImages)
+		return fmt.Errorf("reported are %v", pool.Status.OrphanedImages)
 	})
 }
 

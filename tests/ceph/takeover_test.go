@@ -102,7 +102,7 @@ func TestAGatewayThatSleptThroughItsReplacementWritesNothingMoreAndComesBack(t *
 	w.more(ctx, 20)
 	w.end(ctx)
 	if clients := blocklisted(ctx, t, c); !slices.Equal(clients, before) {
-		t.Errorf("a planned move has blocklisted somebody: %v, before %v", clients, before)
+		t.Errorf("a planned move has blocklisted a client: %v, before %v", clients, before)
 	}
 	if unexpected := c.Gateways[asleep].Unexpected(); len(unexpected) > 0 {
 		t.Errorf("it ended: %v", unexpected)
@@ -110,7 +110,7 @@ func TestAGatewayThatSleptThroughItsReplacementWritesNothingMoreAndComesBack(t *
 }
 
 // R7: a planned move is agreed on; no gateway is fenced, and no host sees an error.
-func TestAPlannedMoveBlocklistsNobodyAndNoHostSeesAnError(t *testing.T) {
+func TestAPlannedMoveBlocklistsNoClientAndNoHostSeesAnError(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 2})
 	w := write(ctx, t, c)
 	for range 3 {

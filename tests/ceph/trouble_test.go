@@ -138,7 +138,7 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 			place += 64
 			response, err := session.Do(ctx, initiator.Write(0, place, data, blockSize))
 			if err == nil && response.Status != initiator.StatusGood && response.Sense != noRoom {
-				err = fmt.Errorf("the host was told %s", response)
+				err = fmt.Errorf("the host got %s", response)
 			}
 			return err == nil && response.Sense == noRoom, err
 		}

@@ -14,7 +14,7 @@ SIZE = WRITERS * SLOTS * APART  # bytes of the LUN that are used
 
 
 class Writer(threading.Thread):
-    """One session that writes and reads its own blocks by turns, one command at a time; a lost session is made anew."""
+    """One session that writes and reads its own blocks in alternation, one command at a time; it opens a lost session again."""
 
     def __init__(self, number, portal, iqn, lun):
         super().__init__(daemon=True)
@@ -23,7 +23,7 @@ class Writer(threading.Thread):
         self.begun = 0  # writes; each has its number
         self.acknowledged = 0  # the last of them
         self.lost = 0  # sessions
-        self.told = []  # sense of what wasn't GOOD
+        self.senses = []  # sense of what wasn't GOOD
         self.wrong = []  # what was read and should not have been
         self.fatal = None
         # Of each block what it may hold: the write that was acknowledged last, and those after it whose fate is unknown.
@@ -65,7 +65,7 @@ class Writer(threading.Thread):
             return True
         sense = (answer[2] & 0xf, answer[12], answer[13]) if status == iscsi.CHECK_CONDITION else (status,)
         if sense[0] != 6:  # a unit attention says nothing about this command
-            self.told.append(sense)
+            self.senses.append(sense)
             self.stopping.wait(0.05)
         return False
 
@@ -101,10 +101,10 @@ class Load:
             assert not writer.is_alive(), f'writer {writer.number} still waits for its answer'
         if kind is None:
             self.judge()
-        print('writes', sum(w.begun for w in self.writers), 'sessions lost', self.lost, 'told', sorted(set(self.told)))
+        print('writes', sum(w.begun for w in self.writers), 'sessions lost', self.lost, 'sense', sorted(set(self.senses)))
 
     lost = property(lambda self: sum(w.lost for w in self.writers))
-    told = property(lambda self: [sense for w in self.writers for sense in w.told])
+    senses = property(lambda self: [sense for w in self.writers for sense in w.senses])
     acknowledged = property(lambda self: [w.acknowledged for w in self.writers])
 
     def goes_on(self):
@@ -122,9 +122,9 @@ class Load:
         print(f'goes on after {time.monotonic() - begun:.1f} s')
 
     def undisturbed(self):
-        """No session was lost, and nobody was told anything but GOOD."""
+        """No session was lost, and every answer was GOOD."""
         assert not self.lost, f'{self.lost} sessions lost'
-        assert not self.told, self.told
+        assert not self.senses, self.senses
 
     def judge(self):
         with iscsi.Session(self.portal, self.iqn, timeout=PATIENCE) as session:

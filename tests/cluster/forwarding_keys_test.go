@@ -96,9 +96,9 @@ func TestACopiedDesiredStateOpensNoOtherGatewaysSessions(t *testing.T) {
 	former := forged
 	former.Incarnation = "another"
 	refusedWith(t, "another incarnation", former.Login(ctx), 0x0201)
-	nobody := forged
-	nobody.Initiator = "iqn.2026-11.dev.sluice:nobody"
-	refusedWith(t, "a host that does not exist", nobody.Login(ctx), authorizationFailure)
+	absent := forged
+	absent.Initiator = "iqn.2026-11.dev.sluice:absent"
+	refusedWith(t, "a host that does not exist", absent.Login(ctx), authorizationFailure)
 
 	if err := c.Gateways[thief].Kill(); err != nil {
 		t.Fatal(err)

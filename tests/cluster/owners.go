@@ -128,7 +128,7 @@ func (o *Owners) WaitNewer(ctx context.Context, than map[string]Ownership) (time
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return last, fmt.Errorf("%d of %d volumes are not served anew: %w", left, len(than), ctx.Err())
+			return last, fmt.Errorf("%d of %d volumes are not served again: %w", left, len(than), ctx.Err())
 		}
 	}
 }

@@ -13,7 +13,7 @@ func told(owner uint32, epoch uint64, state pb.OwnershipState) *pb.VolumeStatus 
 	return &pb.VolumeStatus{OwnerGateway: owner, Epoch: epoch, Ownership: state}
 }
 
-func TestVolumesAreServedAnewOnceEachIsOwnedInALaterEpoch(t *testing.T) {
+func TestVolumesAreServedAgainOnceEachIsOwnedInALaterEpoch(t *testing.T) {
 	const owned, opening = pb.OwnershipState_OWNERSHIP_STATE_OWNED, pb.OwnershipState_OWNERSHIP_STATE_OPENING
 	o := &Owners{known: map[string]Ownership{}, changed: make(chan struct{})}
 	o.observe("a", told(1, 3, owned))

@@ -204,7 +204,7 @@ func TestAnUnpublishThatWasGivenUpStillWaitsForTheGateways(t *testing.T) {
 			_, err := env.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: here})
 			cancel()
 			if found := health(t, cluster.GatewayName(1)); err == nil && found != pb.GatewayHealth_GATEWAY_HEALTH_DEAD {
-				t.Errorf("volume %s is said to be gone, and a gateway that was not told so is %s", id, found)
+				t.Errorf("volume %s is reported as gone, and a gateway that did not hear of it is %s", id, found)
 			}
 		}
 		if err := heal(); err != nil {

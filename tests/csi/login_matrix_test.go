@@ -125,7 +125,7 @@ func TestANodeLogsInToAPublishedVolumeWithItsCredentialsOnlyThroughEveryPortal(t
 	m.publish(nodeID(classed), class)
 	m.nodes[classed] = logins.Credentials{Initiator: initiatorOf(classed), User: "web", Secret: classRotated, MutualUser: "store",
 		MutualSecret: classMutual, Former: []initiator.CHAP{{User: "web", Secret: classSecret}}}
-	former, fresh := m.nodes[keyed].Secret, nodeKey("node-30 installed anew")
+	former, fresh := m.nodes[keyed].Secret, nodeKey("node-30 installed again")
 	m.nodes[keyed] = logins.Credentials{Initiator: initiatorOf(keyed), User: initiatorOf(keyed),
 		Secret: derived(t, keyed, fresh, m.publish(announced(keyed, fresh), nil)), Former: []initiator.CHAP{{User: initiatorOf(keyed), Secret: former}}}
 	m.everywhere("secrets rotated")

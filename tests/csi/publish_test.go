@@ -191,7 +191,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 		log = append(log, key+"="+value...)
 	}
 	if bytes.Contains(log, []byte("correct-horse-battery")) {
-		t.Error("the secret is told")
+		t.Error("the secret is shown")
 	}
 	host, err := env.Control(t.Context(), "host", "get", "csi.node-3", "-o", "json")
 	if err != nil || !bytes.Contains(host, []byte(`"passwordSet": true`)) && !bytes.Contains(host, []byte(`"passwordSet":true`)) {

@@ -27,7 +27,7 @@ var resources = []proof{
 		"controlplane/internal/desired.TestAGatewayReceivesTheKeysOfThePoolsOfItsGatewayPoolOnly"),
 	by("operator/api/v1alpha1/storagepool_types.go StoragePoolSpec.AdoptableImages", "Empty: none",
 		"controlplane/internal/model.TestAPoolWithoutAListHasNoImageToAdopt",
-		"controlplane/internal/server.TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse"),
+		"controlplane/internal/server.TestOnlyListedImagesAreAdoptedByTheOperatorAndNoImageInUseIsAdopted"),
 	by("operator/api/v1alpha1/storagepool_types.go RbdPool.RadosNamespace", "empty: the default one",
 		"tests/ceph.TestImagesAreManagedByTheGatewaysThatServeThem"),
 	by("operator/api/v1alpha1/storagepool_types.go RbdPool.DataPool", "empty: the same pool",

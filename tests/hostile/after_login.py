@@ -59,7 +59,7 @@ def never_reads(arena):
         session.close()
 
 
-@attack('pings unread: 50000 NOP-Outs of 4 KiB whose answers nobody reads stay bounded')
+@attack('pings unread: 50000 NOP-Outs of 4 KiB whose answers are not read stay bounded')
 def pings_unread(arena):
     with arena.memory_grows_at_most(96):
         session = arena.session(receive_buffer=4096)
@@ -158,7 +158,7 @@ def cmd_sn_games(arena):
         session.good(TEST_UNIT_READY, LUN)
 
 
-@attack('beyond the window: 5000 commands without a look at MaxCmdSN harm nobody')
+@attack('beyond the window: 5000 commands beyond MaxCmdSN harm no other session')
 def beyond_the_window(arena):
     with arena.memory_grows_at_most(64), arena.session() as session:
         settle(session)
@@ -209,7 +209,7 @@ def data_out_overruns(arena):
     attempt(4096, 512, want='after the end')
     attempt(0xfffff000, 4096, want='offset that wraps')
     attempt(0, 512, want='final too early')
-    attempt(0, 4096, transfer_tag=0x12345678, want='transfer tag nobody gave')
+    attempt(0, 4096, transfer_tag=0x12345678, want='transfer tag that was not given')
     attempt(0, 4096, data_sn=7, want='data sequence number')
     with arena.session() as session:
         after = session.read(LUN, 0, 64)

@@ -104,6 +104,6 @@ def fight(arena, chosen):
             try:
                 witness = Witness(arena)
             except Exception as gone:
-                print(f'FAIL the gateway serves nobody any more: {type(gone).__name__} {gone}', flush=True)
+                print(f'FAIL the gateway does not serve any more: {type(gone).__name__} {gone}', flush=True)
                 return False
     return held

@@ -84,7 +84,7 @@ def garbage(arena):
             assert connection.closed_within(arena.login_timeout + 3), f'round {n}'
 
 
-@attack('cut short: a login that breaks off anywhere harms nobody')
+@attack('cut short: a login that ends anywhere harms no other session')
 def cut_short(arena):
     before = arena.descriptors()
     session, wire = login_bytes(arena)
@@ -136,7 +136,7 @@ def key_flood(arena):
 
     session = arena.session(log_in=False)
     endless = session.login_request(iscsi.keys(**session.names) + b'X-a=' + b'v' * 4000, flags=0x44)
-    assert refused(session, [endless] * 1000), 'a text that goes on for ever'
+    assert refused(session, [endless] * 1000), 'a text without end'
 
 
 @attack('wrong first PDU: a SCSI command, a logout, a Data-Out before a login are refused')

@@ -75,7 +75,7 @@ def too_long(arena):
         assert after.read(LUN, 8, 1) == OLD, 'the write that waited was executed'
 
 
-@attack('stands still for 0.2 s under load: nobody is harmed, and a write that waited is executed')
+@attack('stands still for 0.2 s under load: no session is lost, and a write that waited is executed')
 def a_moment(arena):
     with arena.session() as session, load(arena):
         session.write(LUN, 8, OLD)

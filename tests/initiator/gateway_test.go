@@ -165,7 +165,7 @@ func TestAReservationShutsOthersOut(t *testing.T) {
 	}
 	response, err := other.Do(soon(t), initiator.Write(0, 0, make([]byte, blockSize), blockSize))
 	if err != nil || response.Status != initiator.StatusReservationConflict {
-		t.Errorf("somebody else's write: %v, %v", response, err)
+		t.Errorf("a write of another host: %v, %v", response, err)
 	}
 }
 

@@ -225,7 +225,7 @@ csi_scenario() {
     "$root/tests/kubernetes/csi.guest" >"$guest/log" 2>&1 &
   check "sluicectl reaches the control plane as the chart's notes say" admin_connected
   check "it joins" until_true 600 guest_ready
-  check "the registrar told every kubelet of the driver" until_true 600 driver_known node-1 node-2 node-3 guest
+  check "the registrar announced the driver to every kubelet" until_true 600 driver_known node-1 node-2 node-3 guest
   check "the provisioner makes volumes of claims: a pod has a file system, a disk, and a disk that is shared" pods_begin
   if ! grep -q '^FAIL' "$results"; then pods_scenario; fi
   if grep -q '^FAIL' "$results"; then csi_say; fi

@@ -114,7 +114,7 @@ neighbours_scenario() {
   check "Prometheus scrapes every part" until_true 240 all_scraped
   check "gateways have their names and pools in what it scrapes" until_true 60 gateways_named
   check "it has every alert of the chart, and none is firing" until_true 60 all_evaluated
-  check "renewed certificates are taken up without a restart, and by who connects anew" certificates_renewed
+  check "renewed certificates are used without a restart, by new connections too" certificates_renewed
   if grep -q '^FAIL' "$results"; then neighbours_say; fi
   check "all is uninstalled, and nothing of it asks for certificates or scrapes" neighbours_go
 }

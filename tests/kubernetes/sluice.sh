@@ -79,8 +79,8 @@ storage_apply() {
 }
 
 gateways_ready() { # HOW-MANY : as many are wanted, and all of them serve from the newest template
-  local told
-  told=$(kubectl get gatewaypool gateways -o \
+  local status
+  status=$(kubectl get gatewaypool gateways -o \
     'jsonpath={.status.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.conditions[?(@.type=="Progressing")].status}')
-  [ "$told" = "$1 $1 $1 False" ]
+  [ "$status" = "$1 $1 $1 False" ]
 }

@@ -34,6 +34,6 @@ class Sources:
             for include in INCLUDE.findall(text):
                 includers.get(self.resolve(include), set()).add(path)
         found = {path for path in self.text if path.endswith(TESTS)}
-        while more := {path for path, by in includers.items() if by and by <= found} - found:
+        while more := {path for path, by in includers.items() if by <= found and by} - found:
             found |= more
         return found

@@ -9,7 +9,7 @@ import (
 
 // A thread that is killed just before its tracer resumes it is no longer stopped, and cannot be resumed. If the tracer does not
 // collect its end, the process cannot end.
-func TestTheEndOfAThreadIsNotedThatIsKilledJustBeforeItIsLetGo(t *testing.T) {
+func TestTheEndOfAThreadIsNotedThatIsKilledJustBeforeItIsReleased(t *testing.T) {
 	for range 20 {
 		pid, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "600"}, &syscall.ProcAttr{})
 		if err != nil {
@@ -29,7 +29,7 @@ func TestTheEndOfAThreadIsNotedThatIsKilledJustBeforeItIsLetGo(t *testing.T) {
 		close(release)
 		<-over
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
-			t.Fatalf("process %d was let go after its end, which nobody took note of", pid)
+			t.Fatalf("process %d was released after its end, which nothing had noticed", pid)
 		}
 	}
 }

@@ -14,14 +14,14 @@ _one_at_a_time = threading.Lock()
 
 
 def say(text):
-    """A line of its own, whoever else has something to say: verdicts are found by how their line begins."""
+    """A line of its own, whatever else is printed: verdicts are found by the beginning of their line."""
     with _one_at_a_time:
         sys.stdout.write(text.rstrip('\n') + '\n')
         sys.stdout.flush()
 
 
 def tell(*what):
-    """For whoever looks at the tier's log."""
+    """For readers of the tier's log."""
     for line in ' '.join(map(str, what)).splitlines():
         say('    | ' + line)
 
@@ -57,7 +57,7 @@ class Scene(contextlib.ExitStack):
 
 
 def until(condition, seconds, what):
-    """Asks again and again: for what tells nobody when it comes true."""
+    """Polls a condition that nothing announces."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f'{what}: not within {seconds} s'

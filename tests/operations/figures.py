@@ -1,4 +1,4 @@
-"""What an operator is told: /metrics, `sluice-gateway sessions` and `luns`, against what really happened."""
+"""What an operator sees: /metrics, `sluice-gateway sessions` and `luns`, against what really happened."""
 import re
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import iscsi
 from chap import ChapSession
 from claims import Skip, claim, until
-from gateway import ANYBODY, TARGET, Gateway, one_target, run, volume
+from gateway import ANY_HOST, TARGET, Gateway, one_target, run, volume
 from reloading import settled
 from stopping import leave
 
@@ -138,7 +138,7 @@ def logins(scene):
 def text_format(scene):
     gateway, _ = busy_gateway(scene)
     found = Figures(gateway).samples
-    assert len({name for name, _ in found}) >= 30, 'hardly anything is told'
+    assert len({name for name, _ in found}) >= 30, 'hardly any metric is there'
     for (name, labels), value in found.items():
         assert value >= 0 or not name.startswith('sluice_'), (name, labels, value)
     reads = {('lun', '1'), ('operation', 'read')}
@@ -181,7 +181,7 @@ def what_was_negotiated(session, offered):
 def sessions(scene):
     strange = 'iqn.2026-11.dev.sluice:strange'
     hosts = [{'initiators': [strange], 'chap': {'user': 'alice', 'secret': 'correct-horse-1'},
-              'mutual': {'user': 'store', 'secret': 'battery-staple-2'}, 'read-only': 'on'}, *ANYBODY]
+              'mutual': {'user': 'store', 'secret': 'battery-staple-2'}, 'read-only': 'on'}, *ANY_HOST]
     gateway = Gateway(scene, one_target([volume(scene, 1)], hosts))
     odd = scene.keep(ChapSession(gateway.portal, TARGET, 'alice', 'correct-horse-1', 'battery-staple-2',
                                  initiator=strange, **ODD))
@@ -189,11 +189,11 @@ def sessions(scene):
     assert odd.header_digest and odd.data_digest and not plain.header_digest
     settled(odd, 1).read(1, 0, 64)
     settled(plain, 1).write(1, 0, bytes(8192))
-    told = {entry['initiator']: entry for entry in gateway.ask_json('sessions')}
-    assert set(told) == {strange, iscsi.INITIATOR}, told
+    shown = {entry['initiator']: entry for entry in gateway.ask_json('sessions')}
+    assert set(shown) == {strange, iscsi.INITIATOR}, shown
     table = gateway.ask('sessions')
     for name, session, offered in ((strange, odd, ODD), (iscsi.INITIATOR, plain, PLAIN)):
-        entry = told[name]
+        entry = shown[name]
         for key, value in what_was_negotiated(session, offered).items():
             assert str(entry['negotiated'][key]) == value, (key, entry['negotiated'][key], value)
         assert entry['isid'] == session.isid.hex()
@@ -202,9 +202,9 @@ def sessions(scene):
         assert (entry['target'], entry['type']) == (TARGET, 'Normal')
         assert entry['exp_cmd_sn'] == session.cmd_sn and entry['max_cmd_sn'] >= session.cmd_sn
         in_table(table, entry)
-    assert told[iscsi.INITIATOR]['data_out_bytes'] == 8192
-    assert told[strange]['data_in_bytes'] >= 64 * 512
-    access = [told[name][key] for name in (strange, iscsi.INITIATOR)
+    assert shown[iscsi.INITIATOR]['data_out_bytes'] == 8192
+    assert shown[strange]['data_in_bytes'] >= 64 * 512
+    access = [shown[name][key] for name in (strange, iscsi.INITIATOR)
               for key in ('auth_method', 'auth_user', 'mutual_auth', 'read_only')]
     assert access == ['CHAP', 'alice', True, True, 'None', '', False, False], access
 
@@ -250,8 +250,8 @@ def luns(scene):
     until(lambda: [entry['nexuses'] for entry in gateway.ask_json('luns')] == [0, 0], 10, 'the nexus is gone')
 
 
-@claim('`sessions` and `luns` without a gateway: exit 1, and the socket that nobody serves')
+@claim('`sessions` and `luns` without a gateway: exit 1, and the socket that is not served')
 def no_gateway(scene):
     for what in ('sessions', 'luns'):
-        told = run(scene, what, '--socket', scene.folder / 'nobody.socket', expect=1).stderr
-        assert 'no gateway serves' in told and 'nobody.socket' in told, told
+        shown = run(scene, what, '--socket', scene.folder / 'absent.socket', expect=1).stderr
+        assert 'no gateway serves' in shown and 'absent.socket' in shown, shown

@@ -16,7 +16,7 @@ import iscsi
 from claims import tell
 
 TARGET = 'iqn.2026-11.dev.sluice:operations'
-ANYBODY = [{'initiators': ['*']}]
+ANY_HOST = [{'initiators': ['*']}]
 PATIENCE = 30  # seconds; what isn't there by then won't come
 _ports = itertools.count(3260)
 
@@ -85,7 +85,7 @@ class Gateway:
             env=os.environ | {'NOTIFY_SOCKET': self.manager.getsockname()} | (environment or {}))
         scene.callback(self.end)
         self.log = Log(self.process.stderr)
-        self.told('READY=1')
+        self.notified('READY=1')
 
     def write(self, configuration):
         """The configuration that the next start or reload finds; a str is taken as it is."""
@@ -99,7 +99,7 @@ class Gateway:
                 'admin-socket': str(self.admin), 'reactors': 2,
                 'state-directory': str(self.scene.folder / f'{self.port}.state')} | configuration
 
-    def told(self, word):
+    def notified(self, word):
         """Waits for the message to the service manager that has this word: its lines, by name."""
         for _ in range(2 * PATIENCE):
             try:
@@ -110,7 +110,7 @@ class Gateway:
                 continue
             if word in message.split('\n'):
                 return dict(line.split('=', 1) for line in message.split('\n'))
-        raise AssertionError(f'never told: {word}')
+        raise AssertionError(f'never notified: {word}')
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -119,8 +119,8 @@ class Gateway:
         """Writes it, sends SIGHUP, returns what the gateway says when it is done."""
         self.write(configuration)
         self.signal(signal.SIGHUP)
-        self.told('RELOADING=1')
-        return self.told('READY=1')['STATUS']
+        self.notified('RELOADING=1')
+        return self.notified('READY=1')['STATUS']
 
     def must_reload(self, configuration):
         status = self.reload(configuration)
@@ -167,7 +167,7 @@ def run(scene, *words, expect, before=()):
 
 
 def one_target(luns, hosts=None):
-    return {'targets': [{'iqn': TARGET, 'hosts': hosts or ANYBODY, 'luns': luns}]}
+    return {'targets': [{'iqn': TARGET, 'hosts': hosts or ANY_HOST, 'luns': luns}]}
 
 
 def volume(scene, number, mib=64, **more):

@@ -1,4 +1,4 @@
-"""SIGHUP while sessions live: what comes, grows and goes; and what a host is told of it."""
+"""SIGHUP while there are sessions: LUNs appear, grow and disappear, and hosts get unit attentions."""
 import os
 import signal
 import struct
@@ -7,7 +7,7 @@ import threading
 import iscsi
 from chap import ChapSession
 from claims import claim
-from gateway import ANYBODY, PATIENCE, TARGET, Gateway, one_target, volume
+from gateway import ANY_HOST, PATIENCE, TARGET, Gateway, one_target, volume
 
 INVENTORY_CHANGED = (6, 0x3f, 0x0e)  # REPORTED LUNS DATA HAS CHANGED (SPC-5 annex F)
 CAPACITY_CHANGED = (6, 0x2a, 0x09)   # CAPACITY DATA HAS CHANGED
@@ -22,7 +22,7 @@ def sense(answer):
 
 
 def attentions(session, lun):
-    """What a host is told on this LUN, one unit attention after the other, until there is no more."""
+    """The unit attentions of this LUN, one after the other, until there are no more."""
     heard = []
     while True:
         status, answer = session.run(TEST_UNIT_READY, lun)
@@ -170,7 +170,7 @@ def secret_changed(scene):
 def target_changed(scene):
     more = TARGET + '-more'
     memory = [{'id': 1, 'backend': 'memory', 'size': '64MiB'}]
-    one, other = ({'iqn': name, 'hosts': ANYBODY, 'luns': memory} for name in (TARGET, more))
+    one, other = ({'iqn': name, 'hosts': ANY_HOST, 'luns': memory} for name in (TARGET, more))
     gateway = Gateway(scene, {'targets': [one]})
     gateway.must_reload({'targets': [one, other]})
     session = settled(scene.keep(iscsi.Session(gateway.portal, more)), 1)
@@ -203,8 +203,8 @@ def broken_file(scene):
         assert numbers(session) == [1, 2]
     os.remove(gateway.file)
     gateway.signal(signal.SIGHUP)
-    gateway.told('RELOADING=1')
-    assert gateway.told('READY=1')['STATUS'] == 'reload failed, see the log'
+    gateway.notified('RELOADING=1')
+    assert gateway.notified('READY=1')['STATUS'] == 'reload failed, see the log'
     gateway.log.wait_for('reload failed', "can't read", gateway.file.name)
     gateway.must_reload(one_target([volume(scene, 1)]))
     assert numbers(session) == [1]

@@ -36,7 +36,7 @@ def configuration(scene, inline=INLINE):
 
 
 def logins(scene, gateway, inline=INLINE):
-    """Everybody comes in as is right, then everybody gets it wrong."""
+    """All hosts log in correctly, then all of them with wrong secrets."""
     people = (('inline', 'ines', inline, MUTUAL, '5'), ('file', 'felix', FROM_FILE, None, '7'),
               ('environment', 'emil', FROM_ENVIRONMENT, None, '8'))
     sessions = []
@@ -110,9 +110,9 @@ def check(scene):
     nowhere(good.stdout + good.stderr, '--check')
     for wrong in (SHORT, MUTUAL, INLINE + '\n', [INLINE], {INLINE: 1}):
         text = json.dumps(configuration(scene, wrong))
-        told = run(scene, '--check', '--config', scene.file('wrong.yaml', text), expect=2)
-        nowhere(told.stdout + told.stderr, '--check', (*ALL, SHORT))
+        ran = run(scene, '--check', '--config', scene.file('wrong.yaml', text), expect=2)
+        nowhere(ran.stdout + ran.stderr, '--check', (*ALL, SHORT))
     open_to_all = scene.file('open.yaml', json.dumps(configuration(scene)), mode=0o644)
-    told = run(scene, '--check', '--config', open_to_all, expect=2)
-    assert 'chmod 600' in told.stderr, told.stderr
-    nowhere(told.stdout + told.stderr, '--check of a file that others can read')
+    ran = run(scene, '--check', '--config', open_to_all, expect=2)
+    assert 'chmod 600' in ran.stderr, ran.stderr
+    nowhere(ran.stdout + ran.stderr, '--check of a file that others can read')

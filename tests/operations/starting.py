@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from claims import claim, tell
-from gateway import ANYBODY, PATIENCE, TARGET, Gateway, one_target, run, volume
+from gateway import ANY_HOST, PATIENCE, TARGET, Gateway, one_target, run, volume
 
 UNDER_SECCOMP = pathlib.Path(__file__).with_name('under_seccomp')
 DISABLED = '/proc/sys/kernel/io_uring_disabled'
@@ -41,9 +41,9 @@ def fails_to_start(scene, words, before=(), arguments=(), **options):
                           stdin=subprocess.DEVNULL, **options)
     tell(done.stderr)
     assert done.returncode == 1, f'status {done.returncode}: {done.stderr}'
-    told = next((line for line in done.stderr.splitlines() if 'start failed' in line), '')
+    failed = next((line for line in done.stderr.splitlines() if 'start failed' in line), '')
     for word in words:
-        assert word in told, f'no {word!r} in {told!r}; all: {done.stderr}'
+        assert word in failed, f'no {word!r} in {failed!r}; all: {done.stderr}'
 
 
 @claim('--check takes a good file: exit 0, and a summary of what it means')
@@ -70,7 +70,7 @@ def bad_size(scene):
     assert '--lun 0=memory:64MB' in done.stderr, done.stderr
 
 
-@claim('every fault of a file is told at once')
+@claim('every fault of a file is reported at once')
 def all_faults(scene):
     wrong = 'reactor: 2\n' + GOOD.replace('64MiB', '64MB').replace('3260', '99999')
     refused(scene, wrong, "'reactor'", '99999', '64MB')
@@ -134,7 +134,7 @@ def as_in_a_pod(scene):
     for private in (scene.folder.parent, scene.folder.parent.parent):
         if private.stat().st_mode & 0o7777 == 0o700:
             private.chmod(0o711)  # another user has to get at the folder
-    gateway = Gateway(scene, {'targets': [{'iqn': TARGET, 'hosts': ANYBODY, 'luns': luns}]},
+    gateway = Gateway(scene, {'targets': [{'iqn': TARGET, 'hosts': ANY_HOST, 'luns': luns}]},
                       before=['unshare', '--mount', home.with_name('as_in_a_pod'), scene.folder, profile])
     state = dict(line.split(':\t', 1) for line in pathlib.Path(f'/proc/{gateway.process.pid}/status').read_text().splitlines())
     assert state['Uid'].split() == ['65532'] * 4, state['Uid']
@@ -148,14 +148,14 @@ def as_in_a_pod(scene):
     assert gateway.stop() == 0
 
 
-@claim('io_uring switched off by the kernel: exit 1, names the sysctl and the command that mends it')
+@claim('io_uring switched off by the kernel: exit 1, names the sysctl and the remedy')
 def switched_off(scene):
     # The sysctl holds for the whole machine, so only what the gateway sees of it is changed.
-    for value, mend in (('2', 'sysctl kernel.io_uring_disabled=0'), ('1', 'kernel.io_uring_group')):
+    for value, remedy in (('2', 'sysctl kernel.io_uring_disabled=0'), ('1', 'kernel.io_uring_group')):
         shown = scene.file('disabled', value + '\n')
         subprocess.run(['mount', '--bind', shown, DISABLED], check=True)
         scene.callback(subprocess.run, ['umount', DISABLED])
-        fails_to_start(scene, [f'kernel.io_uring_disabled={value}', mend], before=[UNDER_SECCOMP, 'EPERM'])
+        fails_to_start(scene, [f'kernel.io_uring_disabled={value}', remedy], before=[UNDER_SECCOMP, 'EPERM'])
 
 
 @claim('io_uring without the memory it may lock: exit 1, names RLIMIT_MEMLOCK and how to raise it')
@@ -191,10 +191,10 @@ def tells_the_manager(scene):
     gateway.write(configuration)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
     gateway.signal(signal.SIGHUP)
-    assert int(gateway.told('RELOADING=1')['MONOTONIC_USEC']) >= before
-    assert gateway.told('READY=1')['STATUS'] == 'reloaded'
+    assert int(gateway.notified('RELOADING=1')['MONOTONIC_USEC']) >= before
+    assert gateway.notified('READY=1')['STATUS'] == 'reloaded'
     gateway.signal(signal.SIGTERM)
-    gateway.told('STOPPING=1')
+    gateway.notified('STOPPING=1')
     assert gateway.wait() == 0
 
 

@@ -134,7 +134,7 @@ def does_not_obey(scene):
     ends_well(gateway, begun)
 
 
-@claim('nobody can log in any more once SIGTERM is there')
+@claim('no host can log in after SIGTERM')
 def no_more_logins(scene):
     gateway = Gateway(scene, one_target([volume(scene, 1)]))
     session = settled(gateway.session(), 1)

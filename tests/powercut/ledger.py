@@ -44,7 +44,7 @@ class Ledger:
             if magic != MAGIC:
                 turn = 0
                 if any(data[sector * SECTOR:(sector + 1) * SECTOR]):
-                    return f'block {block} sector {sector} holds what nobody wrote'
+                    return f'block {block} sector {sector} holds what was never written'
             elif (lun, number, place) != (self.lun, block, sector):
                 return f'block {block} sector {sector} holds block {number} sector {place} of LUN {lun}'
             if turn < demand[block]:

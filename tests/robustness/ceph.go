@@ -86,7 +86,7 @@ func (c *clustered) blocklisted(gateway int) *fault {
 			}
 		}
 		if err != nil || len(clients) == 0 {
-			c.note("%s: it holds nothing there, or nobody can tell (%v)", name, err)
+			c.note("%s: it holds nothing there, or this cannot be found out (%v)", name, err)
 		}
 		return nil
 	}}

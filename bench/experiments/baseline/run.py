@@ -11,7 +11,7 @@ STORAGE_LIMITS = 0.5  # of a core is what the target may need to carry the local
 
 
 def stores(options):
-    """RAM, disk and block device; what can't be made is told."""
+    """RAM, disk and block device; the run reports what it cannot make."""
     size = options.choose(64 << 20, 128 << 20, 1 << 30)
     found = [
         subjects.Store("null", "null"),

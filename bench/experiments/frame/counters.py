@@ -24,7 +24,7 @@ def gateway(port):
 
 def interface(name="lo"):
     """Bytes an interface has received, packets' headers and all. On loopback every packet is
-    received once, whoever sent it."""
+    received once, from any sender."""
     with open("/proc/self/net/dev") as f:
         line = next(line for line in f if line.strip().startswith(name + ":"))
     return int(line.split(":", 1)[1].split()[0])

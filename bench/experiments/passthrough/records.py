@@ -123,10 +123,10 @@ def judged(records, never=None):
         if not share:
             continue
         what = f"share of the local rate, {ours.parameters['store']}, {ours.parameters['op']}s"
-        told = f"{share.median:.3f} ({share.low:.3f} to {share.high:.3f})"
+        measured = f"{share.median:.3f} ({share.low:.3f} to {share.high:.3f})"
         why = never or limited_by(local, ours)
         if why:
-            found.append({"experiment": NAME, "skipped": f"the aim, {what}: {why}; measured {told}"})
+            found.append({"experiment": NAME, "skipped": f"the aim, {what}: {why}; measured {measured}"})
         else:
             found.append({"experiment": NAME, "aim": f"{what} ({share.low:.3f} to {share.high:.3f})", "value": share.median,
                           "bound": f">= {BOUND}", "kept": share.median >= BOUND})  # fmt: skip

@@ -55,7 +55,7 @@ func TestAHostGoesToThePortalOfTheOwnerElseToTheFirst(t *testing.T) {
 		}
 	}
 	if _, err := p.optimized(path{}, []string{"192.0.2.1:3260,1"}, "three", 0, 11); err == nil {
-		t.Error("a portal of nobody was taken")
+		t.Error("a portal without a gateway was accepted")
 	}
 }
 

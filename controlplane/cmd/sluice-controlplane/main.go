@@ -23,7 +23,7 @@ const endTimeout = 20 * time.Second
 func endsWithin(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(endTimeout, func() {
-			fmt.Fprintf(os.Stderr, "sluice-controlplane: not stopped within %s (%v): the process ends all the same; what was acknowledged is stored\n",
+			fmt.Fprintf(os.Stderr, "sluice-controlplane: not stopped within %s (%v): the process ends now; all acknowledged changes are stored\n",
 				endTimeout, context.Cause(ctx))
 			os.Exit(1)
 		})

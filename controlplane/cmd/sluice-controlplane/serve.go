@@ -72,7 +72,7 @@ func serveCommand() *cobra.Command {
 		"file "+systemFile+" in --data-dir, or any id without that file")
 	flags.StringVar(&s.keyFile, "key-file", "", "keys that encrypt secrets in the store, newest first; "+
 		"empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)")
-	flags.BoolVar(&s.insecure, "insecure", false, "serve without TLS, on loopback only; everybody there is an administrator")
+	flags.BoolVar(&s.insecure, "insecure", false, "serve without TLS, on loopback only; every local process is an administrator")
 	flags.StringVar(&s.tls.CA, "tls-ca", "", "CA that signed the clients' certificates (PEM)")
 	flags.StringVar(&s.tls.Certificate, "tls-cert", "", "certificate of this server (PEM)")
 	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")

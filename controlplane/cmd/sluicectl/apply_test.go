@@ -135,7 +135,7 @@ func TestFlagsOfAnotherKindOfPoolAreRefused(t *testing.T) {
 
 func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--iops", "500", "--iops-burst", "1000",
 		"--bytes-per-second", "100Mi", "--bytes-burst", "1Gi")
 	got, err := l.Volumes.Get(t.Context(), "orders")
@@ -157,7 +157,7 @@ func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 // The printed objects of one store create the same in another one, and can be applied to the first one again.
 func TestThePrintedFormOfEveryNounCreatesTheSameObject(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	l.must("snapshot", "create", "monday", "--volume", "orders")
 	key := file(t, "a-key-of-ceph")
@@ -193,7 +193,7 @@ func specs(printed string) string {
 
 func TestAnUnchangedExportCanBeAppliedRepeatedlyAndAChangedObjectIsNotOverwritten(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	for _, kind := range []string{"fabric", "gatewaypool", "pool", "gateway", "volume", "host", "target"} {
 		exported := file(t, l.must(kind, "list", "-o", "yaml"))

@@ -34,7 +34,7 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	flags.BoolVar(&trash, "trash", false, "rbd: move the data to the pool's trash when the volume is deleted, for seven days")
 	flags.StringVar(&fromSnapshot, "from-snapshot", "", "begin with a snapshot's content")
 	flags.StringVar(&fromVolume, "from-volume", "", "begin with a copy of a volume")
-	flags.StringVar(&fromImage, "from-image", "", "rbd: adopt an image that nobody uses, with its content; it is renamed")
+	flags.StringVar(&fromImage, "from-image", "", "rbd: adopt an image that is not in use, with its content; it is renamed")
 	flags.Int64Var(&spec.Qos.Iops, "iops", 0, "commands per second; 0: unlimited")
 	flags.Int64Var(&spec.Qos.IopsBurst, "iops-burst", 0, "commands that may be saved up; 0: one second's worth")
 	flags.StringVar(&bytesPerSecond, "bytes-per-second", "0", "payload bytes per second, as 100Mi; 0: unlimited")
@@ -157,7 +157,7 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 	}
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
 	command.Flags().StringVar(&to, "to", "", "gateway to own it; empty: whichever suits best")
-	addWait(command, &wait, "wait until the other gateway owns it; exit code 5 where nothing comes of it")
+	addWait(command, &wait, "wait until the other gateway owns it; exit code 5 if the move is abandoned")
 	return command
 }
 

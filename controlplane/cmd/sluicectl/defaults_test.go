@@ -17,7 +17,7 @@ import (
 // Without an optional flag, sluicectl makes the same object as the control plane makes from a message without the field.
 func TestFlagsThatAreLeftOutMakeWhatTheirHelpSays(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	ctx := t.Context()
 	want := func(what string, got, wanted any, err error) {
@@ -64,7 +64,7 @@ func TestFlagsThatAreLeftOutMakeWhatTheirHelpSays(t *testing.T) {
 
 func TestAMoveWithoutAGatewayLeavesTheChoiceToTheLeader(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	modify(l, "shop", func(target *model.Target) { target.Status.PathSet = []uint32{1, 2} })
 	modify(l, "orders", func(v *model.Volume) {

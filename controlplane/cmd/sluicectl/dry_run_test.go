@@ -20,7 +20,7 @@ func (l *live) revision() int64 {
 
 func TestADryRunOfDrainMoveAndEvictIsValidatedAndChangesNothing(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	modify(l, "shop", func(o *model.Target) { o.Status.PathSet = []uint32{1} })
 	modify(l, "orders", func(v *model.Volume) {

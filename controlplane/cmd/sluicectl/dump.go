@@ -30,7 +30,7 @@ func dumpCommand(g *globals) *cobra.Command {
 	var metrics []string
 	command := &cobra.Command{
 		Use: "dump", Args: cobra.NoArgs,
-		Short: "Save all there is to know, without secrets, for whoever helps you",
+		Short: "Save the state of the system in one archive, without secrets, for support",
 		Long: "Save all objects, sessions, events, status, findings and versions, and metrics where they are named, in one " +
 			"compressed archive. Secrets are not in it: the control plane never shows them, and fields that are marked " +
 			"secret are left out again here. Names and addresses are in it.",

@@ -45,7 +45,7 @@ func unpack(t *testing.T, name string) map[string]string {
 
 func TestADumpHoldsEverythingButSecrets(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {

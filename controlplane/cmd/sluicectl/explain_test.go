@@ -8,10 +8,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// working makes the gateways, the pool, the volume and the target of a house and a shop usable.
+// working makes the gateways, the pool, the volume and the target usable.
 func (l *live) working() {
 	l.t.Helper()
-	l.house()
+	l.prerequisites()
 	l.shop()
 	ready := func(conditions *[]model.Condition) {
 		model.SetCondition(conditions, model.Condition{Type: model.ConditionReady, Status: model.ConditionTrue, Reason: "Ready"}, time.Now())

@@ -58,7 +58,7 @@ func TestAClockThatDiffersFromThisMachineIsFound(t *testing.T) {
 // A volume without an owner keeps its former condition for a moment, and its target has none: the finding decides.
 func TestTheColumnReadySaysWhetherAHostCanUseEachObject(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	readyOf := func(kind, name string) string {
 		lines := strings.Split(l.must(kind, "list"), "\n")
@@ -98,7 +98,7 @@ func TestTheColumnReadySaysWhetherAHostCanUseEachObject(t *testing.T) {
 
 func TestDoctorShowsAdviceThatStatusLeavesOut(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	out, err := l.run("doctor")
 	if exitCode(err) != 1 || !holdsAll(out, []string{"advice OneReplica: control plane: is one replica", "advice GatewayNeverConnected"}) {
 		t.Errorf("%v\n%s", err, out)

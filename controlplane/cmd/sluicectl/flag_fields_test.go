@@ -50,7 +50,7 @@ func TestEveryFlagOfCreateSetsAFieldOfItsObject(t *testing.T) {
 
 func TestARefusalOfAValueNamesTheFlagThatGaveIt(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("pool", "create", "p", "--node", "n", "--directory", "/p")
 	l.must("volume", "create", "grown", "--pool", "p", "--size", "1Gi")
 	for arguments, want := range map[string]string{

@@ -13,7 +13,7 @@ import (
 
 // These functions return what an object still lacks to reach a goal; "": nothing. A nil object was deleted.
 
-const gone = "somebody has deleted it meanwhile"
+const gone = "it was deleted meanwhile"
 
 // missingOf adapts a function of the kind's own type: for a nil object it returns `gone`.
 func missingOf[M proto.Message](missing func(M) string) func(proto.Message) string {
@@ -60,7 +60,7 @@ func resizedAgain(from, now proto.Message) string {
 	if asked == instead {
 		return ""
 	}
-	return fmt.Sprintf("somebody has asked for %s meanwhile, not %s", size(instead), size(asked))
+	return fmt.Sprintf("another request asked for %s meanwhile, not %s", size(instead), size(asked))
 }
 
 // unmoved waits for a gateway by number, or for 0 any but the one that owned the volume before.
@@ -106,9 +106,9 @@ func movedAgain(from, now proto.Message) string {
 		asked.GetGateway() == 0 && instead.GetGateway() != before.GetOwnerGateway(): // this equals the goal
 		return ""
 	case instead.GetGateway() == 0:
-		return "somebody has asked meanwhile to move it to whichever gateway suits best"
+		return "another request moves it to the best gateway meanwhile"
 	}
-	return fmt.Sprintf("somebody has asked meanwhile to move it to gateway %s", gatewayName(instead.GetGatewayName(), instead.GetGateway()))
+	return fmt.Sprintf("another request moves it to gateway %s meanwhile", gatewayName(instead.GetGatewayName(), instead.GetGateway()))
 }
 
 func ownershipWord(status *pb.VolumeStatus) string {
@@ -217,9 +217,9 @@ func drainedOrNot(from, now proto.Message) string {
 	case asked == instead:
 		return ""
 	case instead:
-		return "somebody has asked to drain it meanwhile"
+		return "another request drains it meanwhile"
 	}
-	return "somebody has asked to undrain it meanwhile"
+	return "another request ended its drain meanwhile"
 }
 
 func healthUnlike(g *pb.Gateway, wanted pb.GatewayHealth) string {

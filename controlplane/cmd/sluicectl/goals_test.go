@@ -59,10 +59,10 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"being rolled back":           {unrolled, &pb.Volume{Status: &pb.VolumeStatus{RollingBack: true}}, false},
 		"a rollback that failed": {unrolled, &pb.Volume{Status: &pb.VolumeStatus{Conditions: []*pb.Condition{{Type: "Progressing",
 			Reason: "RollBackFailed"}}}}, false},
-		"a pool nobody has reached": {unmadePool, &pb.StoragePool{}, false},
-		"deleted and gone":          {undeleted, nil, true},
-		"still there":               {undeleted, &pb.Volume{}, false},
-		"gone, but wanted":          {ungrown(2 << 30), nil, false},
+		"a pool that no gateway has reached": {unmadePool, &pb.StoragePool{}, false},
+		"deleted and gone":                   {undeleted, nil, true},
+		"still there":                        {undeleted, &pb.Volume{}, false},
+		"gone, but wanted":                   {ungrown(2 << 30), nil, false},
 	} {
 		if got := c.missing(c.object); (got == "") != c.reached {
 			t.Errorf("%s: missing %q", name, got)
@@ -81,15 +81,15 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 		asked, now *pb.RequestedMove
 		output     string
 	}{
-		"none told, by an older control plane":         {nil, to(3, 2), ""},
+		"no reason, of an older control plane":         {nil, to(3, 2), ""},
 		"the same":                                     {to(2, 1), to(2, 1), ""},
 		"the same, whose gateway was chosen":           {to(0, 1), to(3, 1), ""},
 		"another one to the same gateway":              {to(2, 1), to(2, 2), ""},
 		"another one to another gateway":               {to(2, 1), to(3, 2), "to gateway number 3"},
-		"another one to any gateway":                   {to(2, 1), to(0, 2), "whichever gateway suits best"},
+		"another one to any gateway":                   {to(2, 1), to(0, 2), "to the best gateway"},
 		"to one gateway, where any but this is wanted": {to(0, 1), to(3, 2), ""},
 		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
-		"over, and why is about to be told":            {to(2, 1), nil, ""},
+		"over, and the reason is not there yet":        {to(2, 1), nil, ""},
 	} {
 		if output := movedAgain(volume(1, c.asked), volume(1, c.now)); (output == "") != (c.output == "") || !strings.Contains(output, c.output) {
 			t.Errorf("%s: %q", name, output)
@@ -98,7 +98,7 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 	elsewhere := volume(3, nil)
 	elsewhere.Status.Ownership = pb.OwnershipState_OWNERSHIP_STATE_OWNED
 	if output := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(output, "no move is asked for any more") {
-		t.Errorf("somebody else's move is over: %q", output)
+		t.Errorf("the move of another request is over: %q", output)
 	}
 }
 

@@ -148,8 +148,8 @@ func (l *live) must(arguments ...string) string {
 	return out
 }
 
-// house creates the objects to which volumes and targets refer, and two gateways.
-func (l *live) house() {
+// prerequisites creates the objects to which volumes and targets refer, and two gateways.
+func (l *live) prerequisites() {
 	l.must("fabric", "create", "red")
 	l.must("gatewaypool", "create", "default", "--fabric", "red")
 	l.must("pool", "create", "nvme", "--node", "node-1", "--directory", "/srv/sluice")

@@ -82,7 +82,7 @@ func newRoot(called string) *cobra.Command {
 		PersistentPreRunE: checked,
 		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
 			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: findings), 6 not allowed, " +
-			"7 control plane not reachable, 8 time is up, 9 --wait: somebody asked for something else meanwhile.",
+			"7 control plane not reachable, 8 time is up, 9 --wait: another request replaced this one.",
 	}
 	options.add(root)
 	for _, kind := range kinds {

@@ -49,7 +49,7 @@ func (l *live) shop() {
 
 func TestSessionsAreListedFilteredCountedAndEvicted(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	if out := l.must("session", "list"); strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, "NAME") {
 		t.Fatalf("without sessions: %q", out)
 	}
@@ -79,7 +79,7 @@ func TestSessionsAreListedFilteredCountedAndEvicted(t *testing.T) {
 
 func TestATableOfVolumesNamesTheOwner(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	for owner, want := range map[uint32]string{0: "-", 2: "gw-2", 7: "number 7"} {
 		modify(l, "orders", func(v *model.Volume) {
@@ -99,7 +99,7 @@ func TestATableOfVolumesNamesTheOwner(t *testing.T) {
 
 func TestStatusOfObjectsCountsWhatBelongsToThem(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	modify(l, "orders", func(v *model.Volume) {
 		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
@@ -249,7 +249,7 @@ func TestDeleteAndGetGoOnAfterAnObjectThatIsMissing(t *testing.T) {
 
 func TestSessionsOfAHostAreEvictedAndNoSelectionIsRefused(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.shop()
 	if out := l.must("session", "evict", "--host", "web"); strings.Count(out, "is asked to log out") != 2 {
 		t.Error(out)
@@ -275,7 +275,7 @@ func TestAServerWithoutAPortIsAtThePortOfTheControlPlane(t *testing.T) {
 
 func TestStatusShowsFindingsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	if _, err := l.run("status", "--check"); err != nil {
 		t.Fatalf("without findings: %v", err)
 	}
@@ -299,7 +299,7 @@ func TestStatusShowsFindingsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 
 func TestFlagsThatNameObjectsAreCompletedByTheServer(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	for wanted, arguments := range map[string][]string{
 		"nvme":    {"volume", "create", "x", "--pool", ""},
 		"gw-2":    {"volume", "move", "x", "--to", "gw-"},

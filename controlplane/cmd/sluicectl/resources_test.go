@@ -76,7 +76,7 @@ var counted = regexp.MustCompile(`"(resourceVersion|generation)": "\d+",?\n`)
 
 func TestApplyingAPrintedObjectChangesNothing(t *testing.T) {
 	l := start(t)
-	l.house() // objects without a namespace
+	l.prerequisites() // objects without a namespace
 	l.sampled()
 	l.shop()
 	l.must("snapshot", "create", "monday", "--volume", "orders")

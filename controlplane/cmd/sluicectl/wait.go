@@ -64,11 +64,11 @@ func (e *waitError) Unwrap() error { return e.cause }
 type replacedError struct{ wanted, instead, command string }
 
 func (e *replacedError) Error() string {
-	return fmt.Sprintf("%s: this is not waited for any more: %s; look: sluicectl %s", e.wanted, e.instead, e.command)
+	return fmt.Sprintf("%s: this is not waited for any more: %s; it is shown by: sluicectl %s", e.wanted, e.instead, e.command)
 }
 
 func addWait(command *cobra.Command, wait *bool, usage string) {
-	command.Flags().BoolVar(wait, "wait", false, usage+" (exit code 8 when --timeout is over, 9 when somebody asks for something else)")
+	command.Flags().BoolVar(wait, "wait", false, usage+" (exit code 8 when --timeout is over, 9 when another request replaces this one)")
 }
 
 // waiting is the state of waitAll: for every goal the object in its last known state, nil if it was deleted.
@@ -204,7 +204,7 @@ func (w *waiting) instead(i int) (what, look string) {
 	case last == nil:
 		return gone, wanted.kind.name + " list"
 	case metaOf(last).GetDeleteTime() != nil && metaOf(wanted.from).GetDeleteTime() == nil:
-		return "somebody has asked for its deletion meanwhile", describe
+		return "another request deletes it meanwhile", describe
 	case wanted.replaced != nil:
 		return wanted.replaced(wanted.from, last), describe
 	}

@@ -17,7 +17,7 @@ import (
 
 func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	r := l.begin(t.Context(), "volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait", "-o", "json")
 	r.err.until(t, "no capacity is reported yet")
 	if r.out.String() != "" {
@@ -31,7 +31,7 @@ func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
 
 func TestATimeoutEndsWithExitCode8AndNamesTheMissingGoals(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	_, err := l.run("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait", "--timeout", "500ms")
 	if exitCode(err) != exitDeadlineIsOver || !strings.Contains(err.Error(), "volume orders: no capacity is reported yet") {
 		t.Fatalf("exit code %d: %v", exitCode(err), err)
@@ -40,7 +40,7 @@ func TestATimeoutEndsWithExitCode8AndNamesTheMissingGoals(t *testing.T) {
 
 func TestDeleteWaitsUntilAllAreGone(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	for _, name := range []string{"a", "b"} {
 		l.must("volume", "create", name, "--pool", "nvme", "--size", "1Gi")
 	}
@@ -58,7 +58,7 @@ func (r *running) replacedBy(t *testing.T, instead, look string) {
 	t.Helper()
 	select {
 	case err := <-r.ended:
-		if exitCode(err) != exitReplaced || !strings.Contains(err.Error(), instead) || !strings.HasSuffix(err.Error(), "; look: "+look) {
+		if exitCode(err) != exitReplaced || !strings.Contains(err.Error(), instead) || !strings.HasSuffix(err.Error(), "; it is shown by: "+look) {
 			t.Fatalf("exit code %d: %v", exitCode(err), err)
 		}
 	case <-t.Context().Done():
@@ -77,13 +77,13 @@ func (l *live) remove(volume string) {
 	}
 }
 
-func TestWaitingForAVolumeThatSomebodyDeletesEndsAtOnce(t *testing.T) {
+func TestWaitingForAVolumeEndsAtOnceWhenAnotherRequestDeletesIt(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	r := l.begin(t.Context(), "volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait")
 	r.err.until(t, "no capacity")
 	l.must("volume", "delete", "orders")
-	r.replacedBy(t, "volume orders: this is not waited for any more: somebody has asked for its deletion",
+	r.replacedBy(t, "volume orders: this is not waited for any more: another request deletes it",
 		"sluicectl volume describe orders")
 }
 
@@ -98,7 +98,7 @@ func TestWaitingForAnObjectThatIsGoneOrAnotherByNowEndsAtOnce(t *testing.T) {
 		again         bool
 		instead, look string
 	}{
-		"snapshot create, gone":      {snapshot, unmadeSnapshot, false, "somebody has deleted it", "sluicectl snapshot list"},
+		"snapshot create, gone":      {snapshot, unmadeSnapshot, false, "it was deleted", "sluicectl snapshot list"},
 		"snapshot rollback, another": {volume, unrolled, true, "made another one of that name", "sluicectl volume describe orders"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,20 +116,20 @@ func TestWaitingForAnObjectThatIsGoneOrAnotherByNowEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWaitingForASizeEndsWhenSomebodyAsksForAnother(t *testing.T) {
+func TestWaitingForASizeEndsWhenAnotherRequestChangesIt(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	modify(l, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
 	r := l.begin(t.Context(), "volume", "resize", "orders", "--size", "10Gi", "--wait")
 	r.err.until(t, "hosts see 1Gi of 10Gi")
 	l.must("volume", "resize", "orders", "--size", "20Gi")
-	r.replacedBy(t, "somebody has asked for 20Gi meanwhile, not 10Gi", "sluicectl volume describe orders")
+	r.replacedBy(t, "another request asked for 20Gi meanwhile, not 10Gi", "sluicectl volume describe orders")
 }
 
-func TestWaitingForAMoveEndsWhenSomebodyAsksForAnother(t *testing.T) {
+func TestWaitingForAMoveEndsWhenAnotherRequestReplacesIt(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	l.must("target", "create", "db", "--lun", "0=orders")
 	modify(l, "db", func(o *model.Target) { o.Status.PathSet = []uint32{1, 2} })
@@ -144,34 +144,34 @@ func TestWaitingForAMoveEndsWhenSomebodyAsksForAnother(t *testing.T) {
 	})
 	r.err.until(t, "its ownership is Moving")
 	l.must("volume", "move", "orders", "--to", "gw-1")
-	r.replacedBy(t, "to move it to gateway gw-1", "sluicectl volume describe orders")
+	r.replacedBy(t, "moves it to gateway gw-1", "sluicectl volume describe orders")
 }
 
-func TestWaitingForADrainEndsWhenSomebodyUndrainsAndTheOtherWayRound(t *testing.T) {
+func TestWaitingForADrainEndsWhenAnotherRequestUndrainsAndTheOtherWayRound(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	drain := l.begin(t.Context(), "gateway", "drain", "gw-1", "--wait")
 	drain.err.until(t, "its health is New")
 	undrain := l.begin(t.Context(), "gateway", "undrain", "gw-1", "--wait")
-	drain.replacedBy(t, "asked to undrain it", "sluicectl gateway describe gw-1")
+	drain.replacedBy(t, "ended its drain", "sluicectl gateway describe gw-1")
 	undrain.err.until(t, "its health is New")
 	l.must("gateway", "drain", "gw-1")
-	undrain.replacedBy(t, "asked to drain it", "sluicectl gateway describe gw-1")
+	undrain.replacedBy(t, "drains it", "sluicectl gateway describe gw-1")
 }
 
-func TestWaitingForANewGatewayEndsWhenSomebodyDrainsIt(t *testing.T) {
+func TestWaitingForANewGatewayEndsWhenAnotherRequestDrainsIt(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	r := l.begin(t.Context(), "gateway", "create", "gw-3", "--node", "node-3", "--portal", "fabric=red,listen=192.0.2.3:3260",
 		"--forwarding-address", "192.0.2.3:3261", "--wait")
 	r.err.until(t, "its health is New")
 	l.must("gateway", "drain", "gw-3")
-	r.replacedBy(t, "asked to drain it", "sluicectl gateway describe gw-3")
+	r.replacedBy(t, "drains it", "sluicectl gateway describe gw-3")
 }
 
 func TestDrainWaitsUntilDrainedAndCountsVolumes(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	for i := range 4 {
 		name := fmt.Sprintf("v-%d", i)
 		l.must("volume", "create", name, "--pool", "nvme", "--size", "1Gi")
@@ -191,7 +191,7 @@ func TestDrainWaitsUntilDrainedAndCountsVolumes(t *testing.T) {
 
 func TestAnInterruptedWaitSaysWhatGoesOn(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	ctx, interrupt := context.WithCancel(t.Context())
 	r := l.begin(ctx, "volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait")
 	r.err.until(t, "no capacity")
@@ -203,7 +203,7 @@ func TestAnInterruptedWaitSaysWhatGoesOn(t *testing.T) {
 
 func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	refused := func(why string) {
 		modify(l, "orders", func(v *model.Volume) {
@@ -225,7 +225,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 
 func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	l.must("snapshot", "create", "monday", "--volume", "orders")
 	modify(l, "monday", func(s *model.Snapshot) { s.Status.Ready = true })
@@ -250,7 +250,7 @@ func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
 // A pool without reflink can never take one.
 func TestWaitingForASnapshotThatCanNeverBeTakenEndsAtOnceWithExitCode5(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	r := l.begin(t.Context(), "snapshot", "create", "monday", "--volume", "orders", "--wait")
 	r.err.until(t, "it has not been taken yet")
@@ -266,7 +266,7 @@ func TestWaitingForASnapshotThatCanNeverBeTakenEndsAtOnceWithExitCode5(t *testin
 // Before that, a host that logs in gets NOT READY.
 func TestATargetIsMadeOnceItsVolumesAreServed(t *testing.T) {
 	l := start(t)
-	l.house()
+	l.prerequisites()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	r := l.begin(t.Context(), "target", "create", "shop", "--lun", "0=orders", "--paths", "1", "--wait")
 	r.err.until(t, "it has 0 of 1 paths")

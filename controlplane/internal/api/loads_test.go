@@ -74,11 +74,11 @@ func TestRatesAreTheDifferenceOfTwoReportsDividedByTheirInterval(t *testing.T) {
 
 func TestReportsThatGiveNoPresentRateAreNotShown(t *testing.T) {
 	for what, change := range map[string]func(*loadPair, *time.Time){
-		"one report only":                  func(p *loadPair, _ *time.Time) { p.before = nil },
-		"the gateway no longer reports":    func(_ *loadPair, now *time.Time) { *now = received.Add(maxLoadGap + 1) },
-		"nobody asked between the reports": func(p *loadPair, _ *time.Time) { p.before.Clock = 0 },
-		"the same report twice":            func(p *loadPair, _ *time.Time) { p.before.Clock = p.after.Clock },
-		"another process is the owner now": func(p *loadPair, _ *time.Time) { p.after.Gateway.Incarnation = "former" },
+		"one report only":                     func(p *loadPair, _ *time.Time) { p.before = nil },
+		"the gateway no longer reports":       func(_ *loadPair, now *time.Time) { *now = received.Add(maxLoadGap + 1) },
+		"no request came between the reports": func(p *loadPair, _ *time.Time) { p.before.Clock = 0 },
+		"the same report twice":               func(p *loadPair, _ *time.Time) { p.before.Clock = p.after.Clock },
+		"another process is the owner now":    func(p *loadPair, _ *time.Time) { p.after.Gateway.Incarnation = "former" },
 	} {
 		pair, now := reports(), received
 		change(&pair, &now)
@@ -88,7 +88,7 @@ func TestReportsThatGiveNoPresentRateAreNotShown(t *testing.T) {
 	}
 }
 
-func TestCountsThatBeginAnewGiveNoRate(t *testing.T) {
+func TestCountsThatBeginAgainGiveNoRate(t *testing.T) {
 	pair := reports()
 	pair.after.Volumes["v"] = model.VolumeCounts{Commands: 1, Reads: 1, InProgress: 1}
 	pair.after.Hosts["h"] = model.HostCounts{Sessions: 1, Answered: 1}

@@ -125,7 +125,7 @@ func TestARefusalAndItsEndAreEachReportedOnce(t *testing.T) {
 	applies(v, ref(2), model.KindTarget, uid, target.Export(), "")
 	target, reasons = targetNow(v)
 	if c = conditionOf(t, target.Status.Conditions, model.ConditionDegraded); c.Status != model.ConditionFalse {
-		t.Errorf("condition after it was mended: %+v", c)
+		t.Errorf("condition after the refusal was corrected: %+v", c)
 	}
 	if !slices.Equal(reasons, []string{"Applied"}) || !target.AppliedBy(2) {
 		t.Errorf("the reasons are %v, applied is %v", reasons, target.Status.Applied)

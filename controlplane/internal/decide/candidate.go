@@ -122,7 +122,7 @@ func (o *owning) unable(g *model.Gateway, c *model.GatewayConnection) string {
 	case !o.Serves(g, o.pool) && o.volume.Status.Ownership.Owner != c.Ref && o.volume.Status.Ownership.Next != c.Ref:
 		return "is of gateway pool " + g.Spec.GatewayPool + ", which storage pool " + o.pool.Meta.Name + " is not for (spec.gatewayPools)"
 	case !o.local() && !o.hasClient(o.pool, c.Ref):
-		return "could not be shut out of the storage pool: it has not told its client there"
+		return "could not be fenced in the storage pool: it has not reported its Ceph client there"
 	}
 	return ""
 }

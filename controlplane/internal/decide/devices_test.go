@@ -114,7 +114,7 @@ func TestUnusableDevicesDegradeTheirPoolAndTheRestIsReported(t *testing.T) {
 	}
 	jobs := jobsOf(decision)
 	if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
-		t.Fatalf("nobody is asked what is on the devices: %+v", jobs)
+		t.Fatalf("no gateway is asked for the content of the devices: %+v", jobs)
 	}
 	listImages(t, v, start, "volume-u", "volume-retained")
 	pool = *listImages(t, v, start.Add(decide.ConfirmImagesAfter), "volume-u", "volume-retained")

@@ -37,8 +37,8 @@ var cutOff = map[string]struct {
 	happens func(*decide.LeaderView)
 	why     string
 }{
-	"no client is recorded": {func(v *decide.LeaderView) { recorded(v, ref(2), 2) }, "has not told its client there"},
-	"it has told a problem": {func(v *decide.LeaderView) { troubled(v, 2, "no monitor answers") }, "no monitor answers"},
+	"no client is recorded":     {func(v *decide.LeaderView) { recorded(v, ref(2), 2) }, "has not reported its Ceph client there"},
+	"it has reported a problem": {func(v *decide.LeaderView) { troubled(v, 2, "no monitor answers") }, "no monitor answers"},
 }
 
 func TestADrainTakesAnotherGatewayWhereThePlannedOneDoesNotReachThePool(t *testing.T) {
@@ -58,7 +58,7 @@ func TestADrainTakesAnotherGatewayWhereThePlannedOneDoesNotReachThePool(t *testi
 	}
 }
 
-func TestADrainThatNobodyCanTakeTheVolumesOfSaysWhy(t *testing.T) {
+func TestADrainReportsWhyNoGatewayCanTakeItsVolumes(t *testing.T) {
 	for name, c := range cutOff {
 		t.Run(name, func(t *testing.T) {
 			v := draining(2)

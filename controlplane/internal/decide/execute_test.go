@@ -147,7 +147,7 @@ func TestAnEvictionOfASessionThatHasEndedChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAnActionForAnObjectThatWasMadeAnewIsStale(t *testing.T) {
+func TestAnActionForAnObjectThatWasCreatedAgainIsStale(t *testing.T) {
 	other := unowned()
 	other.Meta.UID = "another"
 	all := actions(unowned())

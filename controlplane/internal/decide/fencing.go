@@ -121,8 +121,8 @@ func (v *LeaderView) fencingMessage(volume *model.Volume) string {
 		return why
 	}
 	if v.clients[pool.Meta.UID][fence] == nil {
-		return why + ": which clients of Ceph it had is not recorded, so nobody can; it ends when that very process is back " +
-			"and lets go, or the volume is deleted"
+		return why + ": which clients of Ceph it had is not recorded, so no other gateway can fence it; this ends when the same process is back " +
+			"and releases the volume, or when the volume is deleted"
 	}
 	if job := v.Jobs[fenceID(pool, fence)]; job != nil && job.Result.Problem != "" {
 		return fmt.Sprintf("%s; gateway %s failed to: %s", why, v.gatewayName(job.Gateway), job.Result.Problem)

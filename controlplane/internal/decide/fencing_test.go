@@ -88,7 +88,7 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 }
 
 // A gateway that must be fenced may hang and not carry out the job. If it is the only gateway, its new process can do so.
-func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
+func TestAGatewayIsAskedToFenceItselfOnlyIfNoOtherGatewayCan(t *testing.T) {
 	for gateways, want := range map[int]uint32{1: 1, 2: 2} {
 		v := known(gateways)
 		exported(v, shut, true)
@@ -135,7 +135,7 @@ func TestNoTakeoverFromAGatewayWithUnknownClients(t *testing.T) {
 	}
 }
 
-func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
+func TestTheOwnersReportThatItReleasedTheVolumeEndsAFence(t *testing.T) {
 	for name, c := range map[string]struct {
 		by    model.GatewayRef
 		state model.ObservedState
@@ -168,7 +168,7 @@ func TestAfterAnOwnerReleasedOnlyFencedClientsAreReportedAsFenced(t *testing.T) 
 	}
 }
 
-func TestADeletedVolumeWaitsForNobodyWhoseClientsAreUnknown(t *testing.T) {
+func TestADeletedVolumeDoesNotWaitForAGatewayWhoseClientsAreUnknown(t *testing.T) {
 	v := fencing(2)
 	v.ResetRadosClients()
 	volume, deleted := *v.Volumes["v"], start
@@ -208,7 +208,7 @@ func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
 	}
 }
 
-func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
+func TestAnOwnerInCephThatDoesNotReleaseTheVolumeInTimeIsFenced(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}, true)
 	if ownership, _ := next(t, v, start.Add(decide.MoveTimeout-time.Second)); ownership.State != model.Moving {
@@ -222,8 +222,8 @@ func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
 // The record of the next owner may be dropped meanwhile, and then that gateway could not be fenced.
 func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testing.T) {
 	for name, ownership := range map[string]model.Ownership{
-		"nobody's": {State: model.Unowned, Epoch: 3, Order: 7},
-		"a move":   {State: model.Owned, Epoch: 3, Order: 7, Owner: ref(1), Since: start},
+		"unowned": {State: model.Unowned, Epoch: 3, Order: 7},
+		"a move":  {State: model.Owned, Epoch: 3, Order: 7, Owner: ref(1), Since: start},
 	} {
 		v := known(2)
 		exported(v, ownership, true)
@@ -241,7 +241,7 @@ func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testin
 	}
 }
 
-func TestNobodyIsGivenAVolumeInCephWhileItsRecordIsBeingForgotten(t *testing.T) {
+func TestNoGatewayGetsAVolumeInCephWhileItsRecordIsBeingRemoved(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)
 	v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: ref(1), Leaving: true, Version: 2,
@@ -289,7 +289,7 @@ func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
 	}
 	v.ResetRadosClients()
 	if !drops() {
-		t.Error("it stays for ever")
+		t.Error("it stays without end")
 	}
 }
 

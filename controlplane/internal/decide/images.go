@@ -99,9 +99,9 @@ func (i unmatchedImages) event(pool *model.StoragePool) *Event {
 	action := "adopt or remove them"
 	switch {
 	case pool.IsDirectory():
-		action = "once nobody needs the data, remove them from " + pool.Spec.Local.Directory
+		action = "once the data is not needed any more, remove them from " + pool.Spec.Local.Directory
 	case pool.Spec.Local != nil:
-		action = "`blkdiscard -z` the devices that say so once nobody needs the data, or take them out of the pool"
+		action = "`blkdiscard -z` the devices that are listed so once their data is not needed any more, or take them out of the pool"
 	}
 	return &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: %s", count,
 		i.orphaned[0], action)}

@@ -186,7 +186,7 @@ func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 		volume.Status.SharesWith = ""
 	})
 	if jobs := jobsOf(adopted.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != model.JobDeleteImage {
-		t.Errorf("the image of a volume that was usable stays, which nobody asked for: %+v", jobs)
+		t.Errorf("the image of a volume that was usable stays, against the request: %+v", jobs)
 	}
 }
 

@@ -93,7 +93,7 @@ func TestReportsOfAClockThatWasSetMakeNoRate(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessOfAGatewayBeginsToCountAnew(t *testing.T) {
+func TestAnotherProcessOfAGatewayStartsToCountAtZero(t *testing.T) {
 	m := metered(ref(1))
 	m.runs(ref(1), 10_000, 20)
 	before := m.load()

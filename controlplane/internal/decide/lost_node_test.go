@@ -52,17 +52,17 @@ func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
 		volume.Meta.Version++
 		v.Put(&volume)
 	}
-	t.Fatal("it is decided on for ever")
+	t.Fatal("it is decided on without end")
 	return false
 }
 
 func TestADeletedVolumeWhoseDataIsRetainedGoesThoughItsNodeIsLost(t *testing.T) {
 	for name, ownership := range map[string]model.Ownership{
-		"owned":                   {State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7},
-		"opening":                 {State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7},
-		"moving to nobody":        {State: model.Moving, Epoch: 3, Owner: ref(1), Order: 7},
-		"taken by one that died":  {State: model.Acquiring, Epoch: 3, Owner: model.GatewayRef{Number: 1, Incarnation: "h"}, Next: ref(1), Order: 7},
-		"taken first by that one": {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
+		"owned":                        {State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7},
+		"opening":                      {State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7},
+		"moving without a destination": {State: model.Moving, Epoch: 3, Owner: ref(1), Order: 7},
+		"taken by one that died":       {State: model.Acquiring, Epoch: 3, Owner: model.GatewayRef{Number: 1, Incarnation: "h"}, Next: ref(1), Order: 7},
+		"taken first by that one":      {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if v := deletedOnALostNode(model.ReclaimRetain, ownership); !goes(t, v, start) {
@@ -95,7 +95,7 @@ func TestADeletedVolumeOfALostNodeWaitsForAGatewayThereToDeleteItsDataAndSaysSo(
 }
 
 // This applies only if no gateway can take the lock. Otherwise that gateway takes the lock first, and then releases the volume.
-func TestAVolumeThatNobodyExportsIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(t *testing.T) {
+func TestAVolumeWithoutTargetIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(t *testing.T) {
 	v := deletedOnALostNode(model.ReclaimRetain, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7})
 	v.Put(&model.Gateway{Meta: model.Meta{Name: "gw-2", UID: "2", Version: 1}, Spec: model.GatewaySpec{Node: "node-1"},
 		Status: model.GatewayStatus{Number: 2, Incarnation: "i", Health: model.GatewayReady}})

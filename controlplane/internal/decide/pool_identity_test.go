@@ -88,10 +88,10 @@ func TestAnotherMarkerIsAdoptedAfterAConfirmedReplacement(t *testing.T) {
 		t.Error(got)
 	}
 	if got := marker("other", 0); got != "first" {
-		t.Error("nobody has confirmed it: ", got)
+		t.Error("no gateway has confirmed it: ", got)
 	}
 	if got := marker("other", 1); got != "first" {
-		t.Error("nobody has confirmed it: ", got)
+		t.Error("no gateway has confirmed it: ", got)
 	}
 	confirmed := *v.StoragePools["pool"]
 	confirmed.Spec.Adoptions, confirmed.Meta.Version = 1, confirmed.Meta.Version+1

@@ -71,7 +71,7 @@ func TestARefusedMoveIsReportedWithARemedyUntilTheNextRequest(t *testing.T) {
 		"to one without a stream":     {func(v *decide.LeaderView) { ends(v, 2, start) }, 2, "sluicectl gateway describe gw-2"},
 		"to one outside the path set": {func(*decide.LeaderView) {}, 3, "gateway gw-3 is not in the target's path set"},
 		"to one that was removed":     {func(*decide.LeaderView) {}, 9, "gateway number 9 is not there any more"},
-		"anywhere, with nobody else": {func(v *decide.LeaderView) { ends(v, 2, start) }, 0,
+		"anywhere, with no other gateway": {func(v *decide.LeaderView) { ends(v, 2, start) }, 0,
 			"no other gateway can own the volume now"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestAnAbandonedMoveIsReportedWithItsReason(t *testing.T) {
 			ownership = v.Volumes["v"].Status.Ownership
 			observed(v, ref(1), model.VolumeServing, ownership.Epoch, ownership.Order)
 		}, true, start, "gateway gw-2 could not open the volume"},
-		"the owner does not let go": {func(*decide.LeaderView, model.Ownership) {}, false,
+		"the owner does not release it": {func(*decide.LeaderView, model.Ownership) {}, false,
 			start.Add(decide.MoveTimeout), "gateway gw-1 did not release the volume within"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func goes(t *testing.T, turns *takeovers, name string, inUse bool, at time.Time,
 	}
 }
 
-func TestVolumesThatNobodyUsesWaitUntilThoseInUseHaveArrivedAndThenGoAtOnce(t *testing.T) {
+func TestUnusedVolumesWaitUntilThoseInUseHaveArrivedAndThenMoveAtOnce(t *testing.T) {
 	turns := newTakeovers()
 	goes(t, &turns, "idle-0", false, began, 0) // no other volume precedes it
 	for i := range 3 {

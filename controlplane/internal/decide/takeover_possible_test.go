@@ -40,8 +40,8 @@ func TestHostsWaitWhileAGatewayCanTakeOverAndNoLonger(t *testing.T) {
 		{"the owner has released it, both are there", orphaned, true, func(*decide.LeaderView) {}, true},
 		{"the owner has released it and is gone", orphaned, true, func(v *decide.LeaderView) { ends(v, 1, start) }, true},
 		{"both are gone", orphaned, true, func(v *decide.LeaderView) { ends(v, 1, start); ends(v, 2, start) }, false},
-		{"nobody else reaches the data", orphaned, false, func(v *decide.LeaderView) { ends(v, 1, start) }, false},
-		{"nobody else is in the path set", orphaned, true, func(v *decide.LeaderView) {
+		{"no other gateway reaches the data", orphaned, false, func(v *decide.LeaderView) { ends(v, 1, start) }, false},
+		{"no other gateway is in the path set", orphaned, true, func(v *decide.LeaderView) {
 			ends(v, 1, start)
 			v.Put(&model.Target{Meta: model.Meta{Name: "t", UID: "t", Version: 2},
 				Spec: model.TargetSpec{Paths: 2, Luns: []model.TargetLun{{Volume: "v"}}}, Status: model.TargetStatus{PathSet: []uint32{1}}})
@@ -50,7 +50,7 @@ func TestHostsWaitWhileAGatewayCanTakeOverAndNoLonger(t *testing.T) {
 		{"the candidate failed repeatedly", orphaned, false, func(v *decide.LeaderView) { fails(v, 1, decide.TakeoverAttempts) }, false},
 		{"one of two failed repeatedly", orphaned, true, func(v *decide.LeaderView) { fails(v, 1, decide.TakeoverAttempts) }, true},
 		{"the owner is dead, the candidate waits after a failure", owned, true, func(v *decide.LeaderView) { dead(v); fails(v, 2, 1) }, true},
-		{"the owner is dead, nobody else reaches the data", owned, false, dead, false},
+		{"the owner is dead, no other gateway reaches the data", owned, false, dead, false},
 		{"it was exported just now", model.Ownership{State: model.Unowned}, false, func(*decide.LeaderView) {}, true},
 		{"exported just now, and no gateway", model.Ownership{State: model.Unowned}, false, func(v *decide.LeaderView) { ends(v, 1, start) }, false},
 		{"deleted", orphaned, true, func(v *decide.LeaderView) {

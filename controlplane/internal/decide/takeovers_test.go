@@ -91,7 +91,7 @@ func TestOfLostVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 		t.Fatal("it is in use, and waits")
 	}
 	if sets, wait := s.sets(0); sets || wait != decide.TakeoverShare {
-		t.Fatalf("nobody uses it, and it sets out: %v, or waits for %s", sets, wait)
+		t.Fatalf("no host uses it, and its takeover starts: %v, or waits for %s", sets, wait)
 	}
 	s.store(2, model.Ownership{State: model.Opening, Epoch: 2, Owner: ref(2), Order: 2})
 	if sets, _ := s.sets(0); sets {
@@ -100,7 +100,7 @@ func TestOfLostVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	s.store(2, model.Ownership{State: model.Owned, Epoch: 2, Owner: ref(2), Order: 3})
 	for i := range 2 {
 		if sets, _ := s.sets(i); !sets {
-			t.Errorf("volume %d waits, and nobody is in its way", i)
+			t.Errorf("volume %d waits, although no other takeover is ahead of it", i)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestOfFencedVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 		t.Fatalf("it is in use, and waits: %+v", decision)
 	}
 	if ownership, decision := next(t, v, start); ownership != shut || decision.Wait != decide.TakeoverShare {
-		t.Fatalf("nobody uses it: %+v, looked at again after %s", ownership, decision.Wait)
+		t.Fatalf("no host uses it: %+v, checked again after %s", ownership, decision.Wait)
 	}
 	if ownership, _ := next(t, v, start.Add(decide.TakeoverShare)); ownership.State != model.Opening || ownership.Owner != ref(2) {
 		t.Errorf("it waits on: %+v", ownership)

@@ -241,7 +241,7 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 	}{
 		"unowned, local: the lock first": {model.Ownership{State: model.Unowned}, false, nil, start, model.Acquiring, 0, false},
 		"unowned, rbd: an owner":         {model.Ownership{State: model.Unowned}, true, nil, start, model.Opening, 1, false},
-		"unowned, nobody reaches it": {model.Ownership{State: model.Unowned}, false, func(v *decide.LeaderView) {
+		"unowned, no gateway reaches it": {model.Ownership{State: model.Unowned}, false, func(v *decide.LeaderView) {
 			ends(v, 1, start)
 		}, start, model.Unowned, 0, true},
 		"locked": {acquiring, false, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeLocked, 3, 7) }, start,
@@ -261,13 +261,13 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		}, start, model.Opening, 3, false},
 		"cannot open": {opening, true, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeFailed, 3, 7) }, start,
 			model.Orphaned, 3, false},
-		"opens for ever, rbd: nobody is passed over without a fence": {opening, true, nil, late, model.Opening, 3, true},
+		"opens without end, rbd: no gateway is replaced without a fence": {opening, true, nil, late, model.Opening, 3, true},
 		"owned": {owned, false, nil, late, model.Owned, 3, false},
 		"the owner has no stream: it serves on (R3)": {owned, false, func(v *decide.LeaderView) { ends(v, 1, start) }, late,
 			model.Owned, 3, false},
-		"the owner began anew, local: the lock first": {owned, false, func(v *decide.LeaderView) { connected(v, 1, "j") },
+		"the owner restarted, local: the lock first": {owned, false, func(v *decide.LeaderView) { connected(v, 1, "j") },
 			start, model.Acquiring, 3, false},
-		"the owner began anew, rbd: it is fenced": {owned, true, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
+		"the owner restarted, rbd: it is fenced": {owned, true, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
 			model.Fencing, 4, false},
 		"the owner lost it": {owned, true, func(v *decide.LeaderView) { observed(v, ref(1), model.VolumeFenced, 3, 7) },
 			start, model.Orphaned, 3, false},
@@ -282,7 +282,7 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		}, start, model.Owned, 3, false},
 		"moves":                   {moving, true, nil, start.Add(decide.MoveTimeout - 1), model.Moving, 3, false},
 		"moves for too long (R7)": {moving, false, nil, start.Add(decide.MoveTimeout), model.Owned, 3, false},
-		"moving, and the owner began anew, local": {moving, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
+		"moving, and the owner restarted, local": {moving, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
 			model.Owned, 3, false},
 		"an epoch that the store has lost, served": {owned, true, func(v *decide.LeaderView) {
 			observed(v, ref(2), model.VolumeServing, 9, 20)
@@ -301,10 +301,10 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		"restored, and the owner says nothing": {lost, true, nil, late, model.Opening, 1001, false},
 		"restored, and the owner has no stream": {lost, true, func(v *decide.LeaderView) { ends(v, 1, start) }, late,
 			model.Owned, 3, false},
-		"restored, and the owner of before says nothing while it lets go": {lostMoving, true, func(v *decide.LeaderView) {
+		"restored, and the former owner reports nothing while it releases the volume": {lostMoving, true, func(v *decide.LeaderView) {
 			v.Delete(v.Targets["t"], term)
 		}, late, model.Opening, 1001, false},
-		"restored, local, and the owner began anew": {lost, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
+		"restored, local, and the owner restarted": {lost, false, func(v *decide.LeaderView) { connected(v, 1, "j") }, start,
 			model.Acquiring, 1001, false},
 	} {
 		t.Run(name, func(t *testing.T) {

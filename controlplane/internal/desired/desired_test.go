@@ -192,7 +192,7 @@ func TestCachedPartsAreReusedOnlyWhereNothingHasChanged(t *testing.T) {
 		var state desired.State
 		state, made = desired.Build(o, o.Gateways["gw-1"], desired.Process{Incarnation: "i"}, desired.Settings{ClusterID: "c"}, made)
 		if fresh := of(o, "gw-1"); !bytes.Equal(state.Digest(), fresh.Digest()) {
-			t.Errorf("after %s has changed: %v, made anew %v", change.what, state, fresh)
+			t.Errorf("after %s has changed: %v, built from the start %v", change.what, state, fresh)
 		}
 	}
 	if names := made.VolumeNames(); len(names) != 0 {
@@ -221,7 +221,7 @@ func TestTheDesiredStateHasExactlyTheExportsOfTheGateway(t *testing.T) {
 }
 
 // R11: a LUN without an image would be a LUN of no size.
-func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
+func TestAVolumeThatIsNotMadeYetIsExportedNowhere(t *testing.T) {
 	o := desiredtest.Cluster()
 	fresh := desiredtest.Volume(model.Ownership{State: model.Unowned})
 	fresh.Status.CapacityBytes = 0
@@ -236,7 +236,7 @@ func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
 }
 
 // R9: sessions on a leaving gateway stay until they are asked to log out; new logins are redirected to a gateway that stays.
-func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
+func TestAGatewayThatLeavesExportsButIsNotAdvertised(t *testing.T) {
 	o := desiredtest.Cluster()
 	leaves := *o.Targets["db"]
 	leaves.Status.Leaving = map[uint32]time.Time{1: time.Unix(0, 0)}
@@ -259,7 +259,7 @@ func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatNobodyOfItsPathSetIsLeftToFindGoneIsLookedForByAnother(t *testing.T) {
+func TestAGatewayWhosePathSetHasNoOtherStreamIsProbedByAnother(t *testing.T) {
 	o := desiredtest.Cluster()
 	key := desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_PEER, ID: "1"}
 	if of(o, "gw-3")[key] != nil {
@@ -290,6 +290,6 @@ func TestTheOwnerHearsOfItsVolumeAlsoWhenNoTargetShowsItAnyMore(t *testing.T) {
 	o.Forget(model.KindTarget, "db")
 	o.Put(desiredtest.Volume(model.Ownership{State: model.Moving, Epoch: 3, Owner: desiredtest.Ref(1)}))
 	if role := volumeIn(t, of(o, "gw-1")).GetRole(); role != pb.VolumeRole_VOLUME_ROLE_RELEASING {
-		t.Errorf("its role is %v: it would never let go", role)
+		t.Errorf("its role is %v: it would never release the volume", role)
 	}
 }

@@ -77,7 +77,7 @@ func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, 
 	}
 	fresh, _ := desired.Build(l.objects, gateway, l.stream.runs, settings, desired.Cache{})
 	if !bytes.Equal(l.held.Digest(), fresh.Digest()) {
-		l.t.Fatalf("it holds %v, made anew it is %v", l.held, fresh)
+		l.t.Fatalf("it holds %v, built from the start it is %v", l.held, fresh)
 	}
 	if len(updates) > 0 && !bytes.Equal(updates[len(updates)-1].GetDigest(), fresh.Digest()) {
 		l.t.Fatal("the digest that was sent differs from the digest of a rebuilt state")
@@ -99,7 +99,7 @@ func TestAFailoverStepIsSentWithoutACompleteRebuild(t *testing.T) {
 		l.put(l.volume(4, step.ownership))
 		updates, amended := l.hear(desired.Settings{ClusterID: "c"})
 		if !amended {
-			t.Errorf("step %d: all was made anew", i)
+			t.Errorf("step %d: all was built from the start", i)
 		}
 		put := 0
 		for _, update := range updates {
@@ -130,7 +130,7 @@ func TestAnAmendedStateEqualsARebuiltOne(t *testing.T) {
 			}
 		}
 		if amendments == 0 {
-			t.Errorf("seed %d: all was made anew each time", seed)
+			t.Errorf("seed %d: all was built from the start each time", seed)
 		}
 	}
 }

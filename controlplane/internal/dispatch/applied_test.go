@@ -43,7 +43,7 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 			a.receive(ackOf(5))
 			a.sending(about(0, "2.1", "x"))
 		}, 0, "2.1", ""},
-		"it is another one, told just now": {func(a *acknowledged) {
+		"it is another one, sent just now": {func(a *acknowledged) {
 			a.receive(ackOf(5))
 			a.reports(noon)
 			a.sending(about(6, "2.1", "y"))
@@ -58,7 +58,7 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 			a.sending(about(7, "3.1", "z"))
 			a.receive(ackOf(7))
 		}, lateAck, "3.1", ""},
-		"an old answer is none for what was told since": {func(a *acknowledged) {
+		"an old answer is none for what was sent since": {func(a *acknowledged) {
 			a.sending(about(6, "2.1", "y"))
 			a.receive(ackOf(5))
 		}, lateAck, "", ""},
@@ -66,7 +66,7 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 		"its volume was refused": {func(a *acknowledged) { a.receive(ackOf(5, refusalOf(volume, "v", "no pool"))) }, 0, "", "volume orders: no pool"},
 		"it was refused for no reason given": {func(a *acknowledged) { a.receive(ackOf(5, refusalOf(target, "iqn", ""))) },
 			0, "", "the gateway does not say why"},
-		"the refusal was mended": {func(a *acknowledged) {
+		"the refusal was corrected": {func(a *acknowledged) {
 			a.receive(ackOf(5, refusalOf(target, "iqn", "no luck")))
 			a.receive(ackOf(5))
 		}, 0, "1.1", ""},
@@ -118,7 +118,7 @@ func TestTheContentOfAnAcknowledgementIsReusedOnlyWhereItIsTheSame(t *testing.T)
 		state := stateOf(o)
 		next := sentStateOf(o, gateway, state, before, sent.SameKeys(state))
 		if fresh := sentStateOf(o, gateway, state, sentState{}, false); !reflect.DeepEqual(next, fresh) {
-			t.Errorf("after %s: %+v, made anew %+v", change.what, next, fresh)
+			t.Errorf("after %s: %+v, built from the start %+v", change.what, next, fresh)
 		}
 		before, sent = next, state
 	}

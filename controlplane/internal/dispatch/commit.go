@@ -31,7 +31,7 @@ func (g *gatewayStream) mayCommit(ctx context.Context, uid string, epoch uint64)
 	case owned.Owner == g.connection.Ref:
 		return nil
 	case owned.Owner.IsZero() && (owned.State == model.Orphaned || owned.State == model.Acquiring):
-		return model.Precondition("epoch", "nobody is known to own the volume in epoch %d: it gets an owner first", epoch)
+		return model.Precondition("epoch", "the volume has no known owner in epoch %d: it gets an owner first", epoch)
 	}
 	return fmt.Errorf("%w: in epoch %d gateway %s does not own it", model.ErrFenced, epoch, g.name)
 }

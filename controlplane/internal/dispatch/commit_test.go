@@ -51,7 +51,7 @@ func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 
 // A gateway that still serves behind its lock is indistinguishable from one that merely knows the epoch. The answer is that
 // nothing was stored (R3), and not that the gateway is fenced.
-func TestNobodyStoresReservationsOfAVolumeThatHasNoKnownOwner(t *testing.T) {
+func TestReservationsOfAVolumeWithoutAKnownOwnerAreNotStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
 	g.update() // it is admitted

@@ -57,7 +57,7 @@ func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing
 }
 
 // A watch that restarts does not report that the job did not exist meanwhile.
-func TestAJobThatWasForgottenAndGivenOutAnewIsSentAgain(t *testing.T) {
+func TestAJobThatWasForgottenAndAssignedAgainIsSentAgain(t *testing.T) {
 	q := jobQueue{gateway: 1, sent: map[string]attempt{}}
 	for id := range uint64(2) {
 		again := job("a", 1, 1, 0)

@@ -150,7 +150,7 @@ func TestReportsThatTheStoreRefusedAreRequestedAgain(t *testing.T) {
 		t.Fatal("the store takes writes again, and the stream goes on as if all were stored")
 	}
 	if r.served() {
-		t.Fatal("it was stored all the same")
+		t.Fatal("it was stored nevertheless")
 	}
 	say(r.connect(hello("first")))
 	err = r.WatchJobs(bounded(t), 0, func(c store.RecordChange[*model.Job]) error {

@@ -223,7 +223,7 @@ func (s *Service) catchUp(ctx context.Context, held uint64) error {
 		return err
 	}
 	if held > uint64(revision) {
-		s.options.Log.Warn("a gateway was told more than the store holds: was it restored from a backup?",
+		s.options.Log.Warn("a gateway has a later revision than the store: was the store restored from a backup?",
 			"held", held, "stored", revision)
 	}
 	return s.options.View.WaitFor(ctx, revision)

@@ -175,10 +175,10 @@ func TestARefusedGatewayReceivesTheReason(t *testing.T) {
 		caller *string
 		want   codes.Code
 	}{
-		"a gateway that nobody created":   {stranger, nil, codes.FailedPrecondition},
+		"a gateway that does not exist":   {stranger, nil, codes.FailedPrecondition},
 		"a protocol of another age":       {future, nil, codes.FailedPrecondition},
 		"another gateway's certificate":   {hello("first"), new("gw-2"), codes.PermissionDenied},
-		"a certificate that names nobody": {hello("first"), new(""), codes.PermissionDenied},
+		"a certificate without a name":    {hello("first"), new(""), codes.PermissionDenied},
 		"a process without a name of its": {hello(""), nil, codes.InvalidArgument},
 	} {
 		r.caller = c.caller

@@ -36,7 +36,7 @@ func TestAnEmbeddedEtcdThatIsFullOfHistoryTakesWritesAgainByItself(t *testing.T)
 			t.Fatal("it never was full")
 		}
 		if t.Context().Err() != nil {
-			t.Fatal("it refuses writes for ever")
+			t.Fatal("it refuses writes without end")
 		}
 		_, err = e.Client.Put(t.Context(), "key", value)
 		taken = err == nil

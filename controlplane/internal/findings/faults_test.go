@@ -85,8 +85,8 @@ var faults = []fault{
 		}},
 	{"PoolDegraded", "StoragePool/nvme", "has a problem: gateway gw-1: slow", func(s *system) { s.pool().Status.Conditions = degraded("Problem", "gateway gw-1: slow") }},
 	{"OrphanedImages", "StoragePool/nvme", "has 3 images", func(s *system) { s.pool().Status.OrphanedImageCount = 3 }},
-	{"VolumeWithoutOwner", "Volume/orders", "has no owner: hosts cannot use it (nobody)",
-		func(s *system) { s.volume().Status.Conditions = unready(model.ReasonNoGateway, "nobody") }},
+	{"VolumeWithoutOwner", "Volume/orders", "has no owner: hosts cannot use it (no gateway)",
+		func(s *system) { s.volume().Status.Conditions = unready(model.ReasonNoGateway, "no gateway") }},
 	{"VolumeWithoutOwner", "Volume/orders", "has no owner", func(s *system) { s.volume().Status.Ownership.State = model.Orphaned }},
 	{"VolumeWithoutOwner", "Volume/orders", "a gateway takes it", func(s *system) { // for an hour
 		s.volume().Status.Conditions = unready("Opening", "a gateway takes it")

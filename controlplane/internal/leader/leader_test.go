@@ -218,7 +218,7 @@ func TestASessionBeyondTheLimitIsAskedToLeaveThroughItsGateway(t *testing.T) {
 		return enough
 	})
 	if !errors.Is(err, enough) {
-		t.Fatalf("nobody was asked to leave: %v", err)
+		t.Fatalf("no gateway was asked to leave: %v", err)
 	}
 	h.events.await(t, "Host SessionLimit", 1)
 }

@@ -44,7 +44,7 @@ func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
 	q.done(one, false, 0)
 	q.done(two, false, 0)
 	if len(q.state) != 0 {
-		t.Errorf("%d keys are kept that nobody waits for", len(q.state))
+		t.Errorf("%d keys stay that are not waited for", len(q.state))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestTheQueueServesUrgentKeysFirstAndDerivedKeysLast(t *testing.T) {
 	q.done(one, false, 0)
 	q.done(two, false, 0)
 	if given(t, q) != one {
-		t.Error("a key that was in a hurry once is so for ever")
+		t.Error("a key that was urgent once stays urgent")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestAPoolThatBeginsToLackAVolumesDeviceHasItsVolumesLookedAt(t *testing.T) 
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u"}, Spec: model.VolumeSpec{Pool: "pool"}})
 	wanted := decide.Key{Kind: model.KindVolume, Name: "v"}
 	if !slices.Contains(v.TouchedBy(pool(model.ConditionFalse), pool(model.ConditionTrue)), wanted) {
-		t.Error("nobody looks at the volume")
+		t.Error("no decision on the volume is made")
 	}
 	if slices.Contains(v.TouchedBy(pool(model.ConditionTrue), pool(model.ConditionTrue)), wanted) {
 		t.Error("every change of a pool has all its volumes looked at")

@@ -209,7 +209,7 @@ func (v *Violations) reachable(field, address string) {
 	v.address(field, address)
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		v.Addf(field, "%.80q is every address of whoever connects to it: give the one that this gateway has for others", address)
+		v.Addf(field, "%.80q stands for every address of a machine: give one address by which others reach this gateway", address)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestAPlannedMoveGivesTheNextOwnerANewEpochOnlyAfterTheRelease(t *testing.T)
 	}
 }
 
-func TestNobodyMayServeWhileTheOldOwnerIsBeingFenced(t *testing.T) {
+func TestNoGatewayMayServeWhileTheOldOwnerIsBeingFenced(t *testing.T) {
 	for _, from := range []func(model.Ownership) (model.Ownership, error){
 		func(o model.Ownership) (model.Ownership, error) { return o, nil },
 		func(o model.Ownership) (model.Ownership, error) { return o.Move(two) },
@@ -79,7 +79,7 @@ func TestALocalVolumeKeepsItsOwnerUntilTheLockIsTaken(t *testing.T) {
 		t.Fatalf("before the lock: %+v", o)
 	}
 	if _, err := o.Locked(one); err == nil {
-		t.Fatal("a lock nobody asked for began an epoch")
+		t.Fatal("a lock that was not requested began an epoch")
 	}
 	o, err = o.Locked(two)
 	o = step(t, o, err)
@@ -185,7 +185,7 @@ func TestALostEpochIsAdoptedTogetherWithTheGatewayThatServesInIt(t *testing.T) {
 	orphan, err := o.Raise(two, 7, 20, false)
 	orphan = step(t, orphan, err)
 	if orphan.State != model.Orphaned || orphan.Epoch != 7 || orphan.MayServe(one, 7) || orphan.MayServe(two, 7) {
-		t.Errorf("served by nobody known: %+v", orphan)
+		t.Errorf("served by no known gateway: %+v", orphan)
 	}
 	order, err := o.Raise(two, o.Epoch, 20, true)
 	order = step(t, order, err)
@@ -193,7 +193,7 @@ func TestALostEpochIsAdoptedTogetherWithTheGatewayThatServesInIt(t *testing.T) {
 		t.Errorf("only the order was lost: %+v", order)
 	}
 	if _, err := o.Raise(two, o.Epoch, o.Order, true); err == nil {
-		t.Error("nothing was lost, and somebody else owns it")
+		t.Error("nothing was lost, and another gateway owns it")
 	}
 }
 
@@ -234,11 +234,11 @@ func TestARestoredStoreGivesNoEpochAndNoOrderAgain(t *testing.T) {
 		}
 	}
 	if renewed == 0 {
-		t.Error("no volume was given to its owner anew")
+		t.Error("no volume was given to its owner again")
 	}
 }
 
-func TestOnlyWhereEpochsWereLostAnOwnerIsAskedAnew(t *testing.T) {
+func TestAnOwnerIsAskedAgainOnlyIfEpochsWereLost(t *testing.T) {
 	o := owned(t, one)
 	if _, err := o.Renew(); err == nil {
 		t.Error("renewed, and nothing was lost")

@@ -81,7 +81,7 @@ func TestACachedAccessEqualsAFreshlyComputedOne(t *testing.T) {
 		fresh.Put(o.Targets["db"])
 		got, want := o.Access(o.Targets["db"]), fresh.Access(fresh.Targets["db"])
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("after %s: %v, made anew %v", what, got, want)
+			t.Errorf("after %s: %v, built from the start %v", what, got, want)
 		}
 	}
 }

@@ -191,7 +191,7 @@ func TestACordonedGatewayKeepsWhatItHasAndTakesNothing(t *testing.T) {
 	}
 }
 
-func TestADrainThatNobodyCanTakeOverIsBlockedAndReported(t *testing.T) {
+func TestADrainThatNoGatewayCanTakeOverIsBlockedAndReported(t *testing.T) {
 	c := withHealth(settled(t, plainCluster(2, 3, 2)), 1, Draining)
 	a := Plan(c)
 	for _, target := range a.Targets {
@@ -217,7 +217,7 @@ func TestTheMendOfABlockedDrainNamesANodeOnlyWhereVolumesNeedThat(t *testing.T) 
 		problems := Plan(withHealth(c, gateway, Draining)).Problems
 		if i := slices.IndexFunc(problems, func(p Problem) bool { return p.Reason == ReasonDrainBlocked }); i < 0 ||
 			!strings.HasSuffix(problems[i].Mend, want) {
-			t.Errorf("gateway %d drains, and the mend does not end with %q: %+v", gateway, want, problems)
+			t.Errorf("gateway %d drains, and the remedy does not end with %q: %+v", gateway, want, problems)
 		}
 	}
 }

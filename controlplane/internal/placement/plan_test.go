@@ -119,7 +119,7 @@ func checkPlan(t *testing.T, c Cluster, a Assignment) {
 	}
 	for _, problem := range a.Problems {
 		if problem.Kind == "" || problem.Reason == "" || problem.Wrong == "" || problem.Mend == "" {
-			t.Errorf("problem %+v doesn't name the object, what is wrong and how to mend it", problem)
+			t.Errorf("problem %+v doesn't name the object, what is wrong and the remedy", problem)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestEveryMethodIsForTheRolesThatItIsForAndNoOthers(t *testing.T) {
 		}
 		return []string{"admin", "operator"}
 	}
-	for _, who := range []string{"admin", "operator", "csi", "reader", "gateway", "nobody"} {
+	for _, who := range []string{"admin", "operator", "csi", "reader", "gateway", "unknown"} {
 		connection := s.as(who)
 		everyMethod(func(method protoreflect.MethodDescriptor) {
 			refused := status.Code(s.call(connection, method)) == codes.PermissionDenied

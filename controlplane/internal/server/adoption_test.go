@@ -55,7 +55,7 @@ func TestOfRequestsThatAdoptAnImageAtOnceOneSucceeds(t *testing.T) {
 }
 
 // A Volume in any namespace may name an image, but must not thereby obtain the data of another volume.
-func TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse(t *testing.T) {
+func TestOnlyListedImagesAreAdoptedByTheOperatorAndNoImageInUseIsAdopted(t *testing.T) {
 	s := start(t)
 	admin, operator := s.as("admin"), s.as("operator")
 	pool := &pb.StoragePool{Meta: &pb.ObjectMeta{Name: "ceph"}, Spec: &pb.StoragePoolSpec{

@@ -44,7 +44,7 @@ func TestACertificateThatEndsSoonIsReportedOnceADayUntilItIsRenewed(t *testing.T
 	}
 	now = now.Add(forgetAfter + time.Hour)
 	if c.check(); len(c.List()) != 0 {
-		t.Errorf("remembered for ever: %v", c.List())
+		t.Errorf("remembered without end: %v", c.List())
 	}
 }
 

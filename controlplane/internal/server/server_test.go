@@ -78,7 +78,7 @@ func start(t *testing.T) *system {
 		{File: "server", CommonName: "controlplane", Role: "server", Hosts: []string{"127.0.0.1"}},
 		{File: "admin", CommonName: "ann", Role: "admin"}, {File: "reader", CommonName: "rob", Role: "read-only"},
 		{File: "operator", CommonName: "opa", Role: "operator"}, {File: "csi", CommonName: "sluice-csi", Role: "csi"},
-		{File: "gateway", CommonName: "gw-1", Role: "gateway"}, {File: "nobody", CommonName: "nik", Role: "king"},
+		{File: "gateway", CommonName: "gw-1", Role: "gateway"}, {File: "unknown", CommonName: "nik", Role: "king"},
 	}
 	for _, leaf := range leaves {
 		if err := authority.Issue(leaf); err != nil {
@@ -182,7 +182,7 @@ func TestRolesMayDoWhatTheyAreFor(t *testing.T) {
 	wantCode(t, create("admin", "red"), codes.OK)
 	wantCode(t, create("reader", "blue"), codes.PermissionDenied)
 	wantCode(t, create("gateway", "blue"), codes.PermissionDenied)
-	wantCode(t, create("nobody", "blue"), codes.PermissionDenied)
+	wantCode(t, create("unknown", "blue"), codes.PermissionDenied)
 	wantCode(t, list("reader"), codes.OK)
 	wantCode(t, list("gateway"), codes.PermissionDenied)
 
@@ -204,7 +204,7 @@ func TestRolesMayDoWhatTheyAreFor(t *testing.T) {
 	wantCode(t, backup("admin"), codes.OK)
 }
 
-func TestNobodyIsServedWithoutACertificateOfTheCA(t *testing.T) {
+func TestNoClientIsServedWithoutACertificateOfTheCA(t *testing.T) {
 	s := start(t)
 	_, err := pb.NewFabricServiceClient(s.dial(insecure.NewCredentials())).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
 	wantCode(t, err, codes.Unavailable)

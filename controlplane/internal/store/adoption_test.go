@@ -43,7 +43,7 @@ func givenUID(f *fixture, from *model.Volume, name, uid string) {
 func TestAnImageThatGetsAnOwnerBetweenCheckAndTransactionIsNotAdopted(t *testing.T) {
 	const uid = "0d9bbb0b-8a2e-4a52-9f0b-1d6f0b6a7c11"
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.StoragePools, &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Key: model.NewSecret("k"), Pool: "rbd"}}})
 	template := volume("template")

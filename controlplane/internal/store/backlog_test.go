@@ -41,7 +41,7 @@ func TestABacklogHoldsSoManyEventsAndBytesAndNoMore(t *testing.T) {
 	}
 }
 
-func TestBookmarksThatNobodyTakesAreOne(t *testing.T) {
+func TestBookmarksThatAreNotReadBecomeOne(t *testing.T) {
 	b := newBacklog()
 	b.put(batchUpTo(5, 2, 1))
 	for version := range int64(10_000) {

@@ -20,7 +20,7 @@ func TestACompleteBackupIsRecordedWithItsTimeAndAnIncompleteOneIsNot(t *testing.
 	}
 	f.clock.advance(time.Hour)
 	if err := f.Backup(t.Context(), refusing{}); err == nil {
-		t.Error("a backup that nobody received is complete")
+		t.Error("a backup that was not received is complete")
 	}
 	if known, err = f.Backups(t.Context()); err != nil || !known.Last.IsZero() {
 		t.Errorf("%+v, %v", known, err)

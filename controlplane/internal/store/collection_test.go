@@ -15,7 +15,7 @@ import (
 
 func TestAnObjectIsReadBackAsItWasCreated(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	made := volume("orders")
 	must(f, f.Volumes, made)
 	got, err := f.Volumes.Get(t.Context(), "orders")
@@ -31,14 +31,14 @@ func TestAnObjectIsReadBackAsItWasCreated(t *testing.T) {
 
 func TestASecondObjectOfAName(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	wantError[*store.ExistsError](t, f.Volumes.Create(t.Context(), volume("orders"), false), "orders")
 }
 
 func TestAnUpdateFromAnOldVersionChangesNothing(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	first, _ := f.Volumes.Get(t.Context(), "orders")
 	second, _ := f.Volumes.Get(t.Context(), "orders")
@@ -56,7 +56,7 @@ func TestAnUpdateFromAnOldVersionChangesNothing(t *testing.T) {
 
 func TestConcurrentModificationsAreNeverLost(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	const writers, each = 4, 10
 	var all sync.WaitGroup
@@ -84,7 +84,7 @@ func TestConcurrentModificationsAreNeverLost(t *testing.T) {
 
 func TestAnUpdateCannotTouchStatusOrIdentity(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	made := volume("orders")
 	must(f, f.Volumes, made)
 	forged := volume("orders")
@@ -102,7 +102,7 @@ func TestAnUpdateCannotTouchStatusOrIdentity(t *testing.T) {
 
 func TestAVolumeOnlyGrowsAndItsImmutableFieldsStay(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	changes := map[string]func(*model.Volume){
 		"spec.sizeBytes": func(v *model.Volume) { v.Spec.SizeBytes = 1 << 29 },
@@ -123,7 +123,7 @@ func TestAVolumeOnlyGrowsAndItsImmutableFieldsStay(t *testing.T) {
 
 func TestAnObjectCannotReferToOneThatIsNotThere(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	lost := volume("orders")
 	lost.Spec.Pool = "elsewhere"
 	wantError[*model.PreconditionError](t, f.Volumes.Create(t.Context(), lost, false), "spec.pool", "elsewhere")
@@ -133,7 +133,7 @@ func TestAnObjectCannotReferToOneThatIsNotThere(t *testing.T) {
 
 func TestAnObjectInUseCannotBeDeletedAndSaysByWhom(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	must(f, f.Targets, target("db", model.TargetLun{ID: 0, Volume: "orders"}))
 	_, err := f.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{})
@@ -158,7 +158,7 @@ func TestAnObjectInUseCannotBeDeletedAndSaysByWhom(t *testing.T) {
 
 func TestNothingOfARemovedObjectStays(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	f.term() // its key exists while the test leads
 	before := f.raw()
 	must(f, f.Volumes, volume("orders"))
@@ -180,7 +180,7 @@ func TestNothingOfARemovedObjectStays(t *testing.T) {
 
 func TestADeletionMeantForAnotherObjectOfTheNameIsRefused(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	for _, options := range []store.DeleteOptions{{UID: model.NewUID()}, {Version: 1}} {
 		_, err := f.Volumes.Delete(t.Context(), "orders", options)
@@ -190,7 +190,7 @@ func TestADeletionMeantForAnotherObjectOfTheNameIsRefused(t *testing.T) {
 
 func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	before := f.raw()
 	if err := f.Volumes.Create(t.Context(), volume("orders"), true); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 
 func TestUniqueValuesHaveOneHolderAndAreFreedWithIt(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Hosts, host("web", "a long secret"))
 	thief := host("thief", "another secret")
 	thief.Spec.Initiators = []string{"iqn.2026-11.org.example:web"}
@@ -221,7 +221,7 @@ func TestUniqueValuesHaveOneHolderAndAreFreedWithIt(t *testing.T) {
 
 func TestAVolumeIsALunOfOneTargetOnly(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	must(f, f.Targets, target("one", model.TargetLun{ID: 0, Volume: "orders"}))
 	two := target("two", model.TargetLun{ID: 0, Volume: "orders"})
@@ -230,7 +230,7 @@ func TestAVolumeIsALunOfOneTargetOnly(t *testing.T) {
 
 func TestATargetOfFourThousandLunsIsOneTransaction(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	large := target("db")
 	for id := range int32(model.MaxLuns) {
 		name := fmt.Sprintf("v-%d", id)
@@ -245,7 +245,7 @@ func TestATargetOfFourThousandLunsIsOneTransaction(t *testing.T) {
 
 func TestSecretsAreNotInTheStoreInTheClear(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Hosts, host("web", "correct horse battery"))
 	if all := f.raw(); strings.Contains(all, "correct horse") {
 		t.Fatal("the secret is in the store as it is")
@@ -266,7 +266,7 @@ func TestAnUpdateSealsSecretsWithTheNewestKey(t *testing.T) {
 		return ring
 	}
 	f := openWith(t, ring(old))
-	f.house()
+	f.prerequisites()
 	if err := f.reopen(ring(old)).Hosts.Create(t.Context(), host("web", "correct horse battery"), false); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestAnUpdateSealsSecretsWithTheNewestKey(t *testing.T) {
 
 func TestSecretsOpenWithAnOldKeyAndNotWithAnother(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Hosts, host("web", "correct horse battery"))
 	other, err := keyring.Parse(keyring.GenerateKey("b"))
 	if err != nil {

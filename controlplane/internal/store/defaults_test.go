@@ -38,7 +38,7 @@ func (f *fixture) forget(kind model.Kind, name string, fields ...string) {
 // Every reader gets the default, even of an object that was stored without the field.
 func TestAnObjectThatIsStoredWithoutAFieldHasItsDefault(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	must(f, f.Gateways, gateway(1))
 	must(f, f.Targets, target("db"))

@@ -41,7 +41,7 @@ func TestTheSameEventInARowIsCountedNotRepeated(t *testing.T) {
 	record(f, log, "b", "Moved")
 	want := fmt.Sprint([]string{"a Moved x2", "a Orphaned x1", "a Moved x1", "b Moved x1"})
 	if got := fmt.Sprint(listed(f)); got != want {
-		t.Errorf("told %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

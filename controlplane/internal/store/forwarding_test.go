@@ -85,7 +85,7 @@ func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
 	}
 }
 
-func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
+func TestForwardingKeysAreStoredOnceForAnotherKeyAndNotAgain(t *testing.T) {
 	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
 	all := rings(t, old, next+old)
 	f := openWith(t, all[0])

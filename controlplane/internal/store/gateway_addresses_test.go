@@ -39,7 +39,7 @@ func (f *fixture) reclaim(from, to string) {
 
 func TestTwoGatewaysCannotHaveOneAddressInTwoForms(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	first := gateway(1)
 	first.Spec.ForwardingAddress, first.Spec.Portals[0].Advertised = "[0:0:0:0:0:0:0:1]:03261", "Portal.Example.org:03260"
 	if err := f.Gateways.Create(t.Context(), first, false); err != nil {

@@ -23,7 +23,7 @@ func held(f *fixture, name string, change func(*model.Volume)) {
 
 func TestHeldOperationsThatAreDiscardedAreForgotten(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	hold := func(v *model.Volume) { v.Hold(f.clock.now(), nil) }
 	held(f, "rolled", func(v *model.Volume) { v.Status.RollBack = &model.RollBackRequest{Snapshot: "s"}; hold(v) })
 	held(f, "grown", func(v *model.Volume) { v.Spec.SizeBytes *= 2; hold(v) })
@@ -57,7 +57,7 @@ func TestHeldOperationsThatAreDiscardedAreForgotten(t *testing.T) {
 // Its content may have been copied, and written to, after the backup.
 func TestTheContentOfAVolumeCannotBeDiscarded(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	held(f, "copy", func(v *model.Volume) {
 		v.Spec.Source, v.Status.CapacityBytes = model.VolumeSource{Volume: "origin"}, 0
 		v.Hold(f.clock.now(), nil)

@@ -85,7 +85,7 @@ func TestAResultOfAJobThatWasForgottenEndsNoOtherOfItsName(t *testing.T) {
 	}
 }
 
-func TestAGatewayOfAnEarlierVersionFencesNobodyBeyondAFirstAttempt(t *testing.T) {
+func TestAGatewayOfAnEarlierVersionFencesNoGatewayBeyondAFirstAttempt(t *testing.T) {
 	f := withGateways(t, 2)
 	c := connect(f, "gw-1", "one")
 	job := model.Job{ID: "u.fence", Action: model.JobFenceClients, Gateway: 2, Clients: []string{"c1"}}
@@ -115,7 +115,7 @@ func TestJobReportsOfAGatewayOfAnEarlierVersionCount(t *testing.T) {
 	giveOut(f, again)
 	tell(c, f, "u.delete", done(0))
 	if !jobNow(f, "u.delete").Succeeded() {
-		t.Error("the second attempt goes on for ever")
+		t.Error("the second attempt does not end")
 	}
 }
 
@@ -140,12 +140,12 @@ func TestAConnectionKnowsWhetherTheStoreTakesItsWrites(t *testing.T) {
 	}
 	other := connect(f, "gw-1", "two")
 	if err := c.Writable(t.Context()); !errors.Is(err, store.ErrReplaced) {
-		t.Errorf("a replaced one is told %v", err)
+		t.Errorf("a replaced one gets %v", err)
 	}
 	if err := other.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Writable(t.Context()); !errors.Is(err, store.ErrExpired) {
-		t.Errorf("a closed one is told %v", err)
+		t.Errorf("a closed one gets %v", err)
 	}
 }

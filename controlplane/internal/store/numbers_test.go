@@ -10,7 +10,7 @@ import (
 
 func TestGatewayNumbersAndPortalGroupTagsAreNeverReused(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	seen, tags := map[uint32]bool{}, map[uint32]bool{}
 	for range 3 {
 		made := gateway(1)
@@ -40,7 +40,7 @@ func TestGatewayNumbersAndPortalGroupTagsAreNeverReused(t *testing.T) {
 
 func TestGatewaysMadeAtTheSameTimeGetDifferentNumbers(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	var all sync.WaitGroup
 	made := make([]*model.Gateway, 6)
 	for i := range made {
@@ -63,7 +63,7 @@ func TestGatewaysMadeAtTheSameTimeGetDifferentNumbers(t *testing.T) {
 
 func TestRelativePortIdentifiersStayWithTheirPort(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Targets, target("one"), target("two"))
 	wanted := []model.TargetPort{{Gateway: 1, PortalGroupTag: 1}, {Gateway: 2, PortalGroupTag: 3}}
 	one, err := f.term().AddPorts(t.Context(), "one", wanted)
@@ -92,7 +92,7 @@ func TestRelativePortIdentifiersStayWithTheirPort(t *testing.T) {
 
 func TestALunNumberIsQuarantinedForOtherVolumes(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"), volume("mail"))
 	must(f, f.Targets, target("db", model.TargetLun{ID: 3, Volume: "orders"}))
 	swap := target("db", model.TargetLun{ID: 3, Volume: "mail"})
@@ -117,7 +117,7 @@ func TestALunNumberIsQuarantinedForOtherVolumes(t *testing.T) {
 }
 
 // Hosts know a device by IQN and LUN number: a new volume or target of the same name is not the one that they knew.
-func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T) {
+func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsCreatedAgain(t *testing.T) {
 	lun := model.TargetLun{ID: 3, Volume: "orders"}
 	gone := func(f *fixture) {
 		t.Helper()
@@ -148,7 +148,7 @@ func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T)
 	}
 	made := func() *fixture {
 		f := open(t)
-		f.house()
+		f.prerequisites()
 		must(f, f.Volumes, volume("orders"), volume("mail"))
 		must(f, f.Targets, target("db", lun))
 		return f

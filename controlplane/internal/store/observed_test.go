@@ -14,7 +14,7 @@ import (
 // withGateways has this number of gateways: gw-1 with number 1 and so on.
 func withGateways(t *testing.T, count int) *fixture {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	for number := range count {
 		must(f, f.Gateways, gateway(number+1))
 	}
@@ -119,7 +119,7 @@ func TestAnIncarnationThatWasReplacedNeverConnectsAgain(t *testing.T) {
 	}
 	expectObserved(f, "connection 1/two")
 	var missing *store.NotFoundError
-	if _, err := f.ConnectGateway(t.Context(), "nobody", model.GatewayConnection{
+	if _, err := f.ConnectGateway(t.Context(), "absent", model.GatewayConnection{
 		Ref: model.GatewayRef{Incarnation: "x"}}); !errors.As(err, &missing) {
 		t.Errorf("a gateway that is not known: %v", err)
 	}
@@ -258,7 +258,7 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 		t.Errorf("it is there still: %v", err)
 	}
 	if err := a.StoreJobResult(ctx, "x", model.JobResult{}); err != nil {
-		t.Errorf("a result that nobody waits for: %v", err)
+		t.Errorf("a result that is not waited for: %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ func assign(to model.GatewayRef) func(*model.Volume) (model.Ownership, error) {
 // R1: one owner per volume and epoch.
 func TestOfConcurrentAssignmentsOfAVolumeOneSucceeds(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("orders"))
 	var all sync.WaitGroup
 	var mutex sync.Mutex
@@ -46,7 +46,7 @@ func TestOfConcurrentAssignmentsOfAVolumeOneSucceeds(t *testing.T) {
 // R1: a volume that the caller has read only saves a read.
 func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	seen := volume("orders")
 	must(f, f.Volumes, seen)
 	owned, err := f.term().OwnSeen(t.Context(), seen, nil, assign(ref(1)))
@@ -64,14 +64,14 @@ func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
 	}
 	got, _ := f.Volumes.Get(t.Context(), "orders")
 	if got.Status.Ownership != owned.Status.Ownership || got.Meta.Version != owned.Meta.Version {
-		t.Fatalf("%+v, told %+v", got.Status.Ownership, owned.Status.Ownership)
+		t.Fatalf("%+v, reported %+v", got.Status.Ownership, owned.Status.Ownership)
 	}
 }
 
 // R8: registrations are stored for the present epoch and generation only.
 func TestReservationsOfAnOldEpochAreRefused(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	v := volume("orders")
 	must(f, f.Volumes, v)
 	own := func(change func(model.Ownership) (model.Ownership, error)) {
@@ -108,7 +108,7 @@ func TestReservationsOfAnOldEpochAreRefused(t *testing.T) {
 
 func TestOfTwoCommitsFromOneGenerationOneIsStored(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	v := volume("orders")
 	must(f, f.Volumes, v)
 	if _, err := f.term().Own(t.Context(), "orders", assign(ref(1))); err != nil {

@@ -81,7 +81,7 @@ func TestClientsThatAreRecordedAtOnceAreAllRecorded(t *testing.T) {
 		all.Go(func() error { return c.RecordRadosClient(t.Context(), "p", fmt.Sprintf("192.0.2.1:0/%d", n+1)) })
 	}
 	if err := all.Wait(); err != nil {
-		t.Errorf("who came second was told: %v", err)
+		t.Errorf("the second caller got: %v", err)
 	}
 	if seen := radosClients(f)[c.Ref]; seen == nil || len(seen.Open()) != clients {
 		t.Errorf("%+v", seen)

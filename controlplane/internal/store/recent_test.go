@@ -59,10 +59,10 @@ func TestAWatchSendsAWrittenObjectAsItWouldBeDecoded(t *testing.T) {
 		t.Errorf("decoded %v, %v:\n%+v\n%+v", decoded, err, got, want)
 	}
 	if got == stored || stored.Meta.Version != 0 {
-		t.Error("who stores it and who is told of it have one object in common, which gets its version twice")
+		t.Error("the caller that stores it and the watch share one object, which gets its version twice")
 	}
 	if again, decoded := telling(t, c, text, 5); again != got || decoded {
-		t.Error("the second watch is told of another object")
+		t.Error("the second watch gets another object")
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *site) gives(n int) map[string]uint32 {
 func TestARestoredStoreGivesNoNumberASecondTime(t *testing.T) {
 	f := open(t)
 	s := openSite(t, t.TempDir(), f.ring)
-	s.house()
+	s.prerequisites()
 	must(s.fixture, s.Targets, target("db"))
 	s.gives(1)
 	first := s.backedUp()
@@ -125,7 +125,7 @@ func TestARestoredStoreGivesNoNumberASecondTime(t *testing.T) {
 
 func TestWhereNoNumbersAreLeftAfterARestoreNoneIsGiven(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	if _, err := shared.Client.Put(t.Context(), "/sluice/"+f.name+"/numbers/gateway", "65000"); err != nil {
 		t.Fatal(err)
 	}

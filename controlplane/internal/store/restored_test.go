@@ -39,7 +39,7 @@ func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both := []*fixture{open(t), open(t)}
 			for _, f := range both {
-				f.house()
+				f.prerequisites()
 				for i := range 3 {
 					name := fmt.Sprint("vol-", i)
 					must(f, f.Volumes, volume(name))

@@ -12,7 +12,7 @@ import (
 // withSnapshot has a volume v and a ready snapshot s of it.
 func withSnapshot(t *testing.T) *fixture {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("v"))
 	must(f, f.Snapshots, &model.Snapshot{Meta: model.Meta{Name: "s"}, Spec: model.SnapshotSpec{Volume: "v"}})
 	_, err := storetest.Modify(t.Context(), f.term(), "s", func(s *model.Snapshot) (bool, error) {
@@ -34,7 +34,7 @@ func rollBack(f *fixture) *model.RollBackRequest {
 	return v.Status.RollBack
 }
 
-func TestAVolumeIsRolledBackOnlyWhileNobodyHasIt(t *testing.T) {
+func TestAVolumeIsRolledBackOnlyWhileItIsUnmappedAndHasNoOwner(t *testing.T) {
 	f := withSnapshot(t)
 	if _, err := f.RequestRollBack(t.Context(), "s", true); err != nil || rollBack(f) != nil {
 		t.Fatalf("a dry run: %v, %+v", err, rollBack(f))
@@ -69,7 +69,7 @@ func TestARollBackIsRememberedWithTheVolume(t *testing.T) {
 
 func TestOnlyAnRBDPoolHasImagesToAdoptAndATrash(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.StoragePools, &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.1:3300"}, User: "sluice", Key: model.NewSecret("a"), Pool: "rbd"}}})
 	for field, change := range map[string]func(*model.VolumeSpec){

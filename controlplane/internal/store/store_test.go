@@ -90,8 +90,8 @@ func must[T model.Object](f *fixture, c *store.Collection[T], objects ...T) {
 	}
 }
 
-// house creates the objects to which others refer: fabrics, a gateway pool, a storage pool.
-func (f *fixture) house() {
+// prerequisites creates the objects to which others refer: fabrics, a gateway pool, a storage pool.
+func (f *fixture) prerequisites() {
 	must(f, f.Fabrics, &model.Fabric{Meta: model.Meta{Name: "red"}}, &model.Fabric{Meta: model.Meta{Name: "blue"}})
 	must(f, f.GatewayPools, &model.GatewayPool{Meta: model.Meta{Name: "default"},
 		Spec: model.GatewayPoolSpec{Fabrics: []string{"red", "blue"}}})

@@ -71,7 +71,7 @@ func TestAReplicaWithAnotherKeyFileIsRefusedWhileTheStoreHoldsNoSecret(t *testin
 // A release before the key check value stored secrets only.
 func TestAReplicaWithAnotherKeyFileIsRefusedByAStoreWithoutAKeyCheckValue(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Hosts, host("web", "correct horse battery"))
 	if _, err := shared.Client.Delete(t.Context(), "/sluice/"+f.name+"/key-check"); err != nil {
 		t.Fatal(err)

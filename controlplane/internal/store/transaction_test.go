@@ -29,7 +29,7 @@ func limited(t *testing.T, change func(*embed.Config)) *fixture {
 
 // large is a target that needs more operations and bytes than these limits allow.
 func large(f *fixture) *model.Target {
-	f.house()
+	f.prerequisites()
 	wide := target("wide")
 	for i := range 60 {
 		name := fmt.Sprintf("v-%d", i)

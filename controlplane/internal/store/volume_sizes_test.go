@@ -10,7 +10,7 @@ import (
 
 func TestASizeThatThePoolsFileSystemCannotHoldIsRefusedAndARecordedOneCanBeTakenBackDown(t *testing.T) {
 	f := open(t)
-	f.house()
+	f.prerequisites()
 	must(f, f.Volumes, volume("v"))
 	resize := func(bytes int64) error {
 		v, err := f.Volumes.Get(t.Context(), "v")

@@ -83,7 +83,7 @@ func TestAWatchGoesOnAfterTheVersionGiven(t *testing.T) {
 	}
 }
 
-func TestAWatchFromACompactedVersionBeginsAnew(t *testing.T) {
+func TestAWatchFromACompactedVersionStartsAgain(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"))
 	_, version, err := f.Fabrics.All(t.Context())
@@ -172,7 +172,7 @@ func TestManyObjectsDeletedAtOnceAreSentInTheirLastState(t *testing.T) {
 	err = f.Fabrics.Watch(t.Context(), after, func(c store.Change[*model.Fabric]) error {
 		if c.Type == store.Deleted {
 			if want[c.Object.Meta.Name] != c.Object.Meta.UID {
-				return fmt.Errorf("told of %+v", c.Object.Meta)
+				return fmt.Errorf("got %+v", c.Object.Meta)
 			}
 			delete(want, c.Object.Meta.Name)
 		}
@@ -182,6 +182,6 @@ func TestManyObjectsDeletedAtOnceAreSentInTheirLastState(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, errEnough) {
-		t.Errorf("%d are not told of: %v", len(want), err)
+		t.Errorf("%d did not arrive: %v", len(want), err)
 	}
 }

@@ -81,7 +81,7 @@ func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the watches have told %d of %d: %w", reached, version, ctx.Err())
+			return fmt.Errorf("the watches have reached revision %d of %d: %w", reached, version, ctx.Err())
 		case <-time.After(progressInterval):
 		}
 	}

@@ -225,7 +225,7 @@ void LinkToOwner::abort(lun::Command& command) {
 void LinkToOwner::function(lun::LinkFunction kind, uint64_t lun_field,
                            std::function<void(bool)> done) {
   const auto alive = shared_from_this();
-  // What the owner has not heard of is not the function's business there.
+  // The function does not concern commands that the owner has not received.
   commands_.end_waiting_of(lun_field);
   functions_.add(kind, lun_field, std::move(done));
   if (fenced()) return functions_.end_all();

@@ -41,7 +41,7 @@ func unusedCommand() *cobra.Command {
 			return fmt.Errorf("whether hosts are logged in is not known: %w", err)
 		}
 		if len(sessions) > 0 {
-			return fmt.Errorf("hosts are logged in (%d sessions):\n  %s\nlog them out first; to go on all the same: "+
+			return fmt.Errorf("hosts are logged in (%d sessions):\n  %s\nlog them out first; to uninstall regardless: "+
 				"helm upgrade --reuse-values --set uninstallGuard=false, or helm uninstall --no-hooks",
 				len(sessions), strings.Join(sessions[:min(len(sessions), 20)], "\n  "))
 		}

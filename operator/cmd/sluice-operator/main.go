@@ -78,7 +78,7 @@ func (s *settings) command() *cobra.Command {
 	flags := command.Flags()
 	s.controlPlane.AddFlags(flags, "", "sluice:operator")
 	flags.StringVar(&s.gateways.Authority, "authority", "", "Secret of the authority that signs gateways' certificates; "+
-		"none: somebody else makes the Secrets <gateway>-tls")
+		"none: another program makes the Secrets <gateway>-tls")
 	flags.StringSliceVar(&s.renew, "renew", nil,
 		"renew the system's own certificates, too; the names that the control plane is reached by")
 	flags.StringVar(&s.secretPrefix, "secret-prefix", certificate.DefaultPrefix,

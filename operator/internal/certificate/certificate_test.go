@@ -145,11 +145,11 @@ func TestAnAuthorityThatAnotherOneSignedIsSentWithWhatItSigns(t *testing.T) {
 	}
 	delete(own, "ca.crt")
 	if _, err := certificate.Read(own); err == nil {
-		t.Error("nobody could know what to trust")
+		t.Error("clients could not know what to trust")
 	}
 }
 
-func TestSecretsAreMadeOnceRenewedWhenDueAndLeftAloneWhereSomebodyElseMadeThem(t *testing.T) {
+func TestSecretsAreMadeOnceRenewedWhenDueAndLeftAloneIfAnotherProgramMadeThem(t *testing.T) {
 	a, _ := authority(t)
 	old := issue(t, a, gatewayLeaf, time.Now().Add(-certificate.Lifetime*9/10))
 	s := certificate.Secrets{Namespace: "ns", Client: fake.NewClientBuilder().WithObjects(
@@ -178,7 +178,7 @@ func TestSecretsAreMadeOnceRenewedWhenDueAndLeftAloneWhereSomebodyElseMadeThem(t
 	}
 	keep("new")
 	if again := read("new"); again.ResourceVersion != made.ResourceVersion {
-		t.Error("a fresh one was made anew")
+		t.Error("a fresh one was made again")
 	}
 	keep("ours")
 	if a.Due(read("ours").Data, gatewayLeaf, time.Now()) {
@@ -186,7 +186,7 @@ func TestSecretsAreMadeOnceRenewedWhenDueAndLeftAloneWhereSomebodyElseMadeThem(t
 	}
 	keep("foreign")
 	if string(read("foreign").Data["tls.crt"]) != string(old["tls.crt"]) {
-		t.Error("somebody else's was replaced")
+		t.Error("one of another program was replaced")
 	}
 }
 

@@ -72,7 +72,7 @@ func TestHistoriesThatAreWrongAreFoundWrong(t *testing.T) {
 			[]Operation{maybe(1, 1, 7), write(1, 6, 7), write(2, 8, 9), read(2, 10, 11), read(1, 12, 13)}, "missing"},
 		"two readers see two orders": {
 			[]Operation{write(1, 1, 9), write(2, 1, 9), read(1, 2, 3), read(2, 4, 5), read(1, 6, 7)}, ""},
-		"a value that nobody wrote":           {[]Operation{write(1, 1, 2), read(3, 3, 4)}, "never written"},
+		"a value that no client wrote":        {[]Operation{write(1, 1, 2), read(3, 3, 4)}, "never written"},
 		"a value from the future":             {[]Operation{read(1, 1, 2), write(1, 3, 4)}, "future"},
 		"a refused swap was executed":         {[]Operation{write(1, 1, 2), swap(0, 2, 3, 4, false), read(2, 5, 6)}, "never written"},
 		"a swap matched what was not there":   {[]Operation{write(1, 1, 2), swap(0, 2, 3, 4, true), read(2, 5, 6)}, ""},

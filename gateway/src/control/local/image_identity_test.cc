@@ -106,7 +106,7 @@ TEST_F(ImageIdentityTest, AMissingFileOrADirectoryIsRefused) {
   EXPECT_NE(open().find("no regular file"), std::string::npos);
 }
 
-TEST_F(ImageIdentityTest, AConfirmedAdoptionRecordsAnImageAnewOnce) {
+TEST_F(ImageIdentityTest, AConfirmedAdoptionRecordsAnImageAgainOnce) {
   recreate();
   EXPECT_NE(open(), "");
   pool_ = pool(1);

@@ -61,7 +61,7 @@ TEST_F(RecordDamageTest, ARecordIsReadDespiteADamagedByteInAnyOfItsFiles) {
 
 class DamagedFileTest : public RecordDamageTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(DamagedFileTest, TheNextOwnerWritesBothFilesAnew) {
+TEST_P(DamagedFileTest, TheNextOwnerWritesBothFilesAgain) {
   damage(GetParam(), 40);
   Record locked = *file_.read().value();
   locked.order = next().order;

@@ -118,7 +118,7 @@ TEST_F(RbdIdentityTest, ThePoolIsMarkedAtFirstUseAndRecognizedByEveryGateway) {
   EXPECT_EQ(objects("sluice.pool.pool"), 0);
 }
 
-TEST_F(RbdIdentityTest, APoolThatWasCreatedAnewIsRefusedAndNotWrittenToUntilItIsAdopted) {
+TEST_F(RbdIdentityTest, APoolThatWasCreatedAgainIsRefusedAndNotWrittenToUntilItIsAdopted) {
   const wire::PoolObserved before = reported();
   ASSERT_EQ(one_->run(create()).problem, "");
   ASSERT_EQ(open(), "");

@@ -167,7 +167,7 @@ TEST_F(RbdPoolTest, AClaimReadsTheRecordAgainIfAnotherGatewayWroteItMeanwhile) {
   EXPECT_EQ(theirs.read().value(), record(7, "one"));
 }
 
-TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAnewByAClaim) {
+TEST_F(RbdPoolTest, ARecordWhoseTextIsDamagedIsReadFromItsCopyAndIsWrittenAgainByAClaim) {
   RecordObject object(ceph_.pool(), kVolumeUid);
   const std::string name = std::string("sluice.volume.") + kVolumeUid;
   for (const std::string& damage :

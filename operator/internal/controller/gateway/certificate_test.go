@@ -46,7 +46,7 @@ func TestAGatewaysCertificateIsMadeUnderTheNameThatItsPodMountsAndGoesWithIt(t *
 	}
 }
 
-func TestWithoutAnAuthoritySomebodyElseMakesGatewaysCertificates(t *testing.T) {
+func TestWithoutAnAuthorityAnotherProgramMakesGatewaysCertificates(t *testing.T) {
 	g, r := withAuthority(t, "")
 	if err := g.certify(t.Context(), r); err != nil {
 		t.Fatal(err)

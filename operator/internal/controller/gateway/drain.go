@@ -92,7 +92,7 @@ func (g *gateways) mark(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Po
 func draining(have *pb.Gateway, why string) error {
 	message := "ownership and paths are being moved away"
 	if drainBlocked(have) {
-		why += " (rollout.ignoreRedundancy of its pool ends the pod all the same, and what only it can serve waits for the new one)"
+		why += " (rollout.ignoreRedundancy of its pool ends the pod regardless; volumes that only this gateway can serve then wait for the new pod)"
 	}
 	for _, condition := range have.GetStatus().GetConditions() {
 		if condition.GetType() == v1alpha1.ConditionProgressing && condition.GetMessage() != "" {

@@ -20,7 +20,7 @@ func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha
 	}
 	for _, t := range targets {
 		if why := missingForRedundancy(t); why != "" {
-			return fmt.Sprintf("target %s would lose a path it cannot spare: %s. (rollout.ignoreRedundancy goes on all the same)",
+			return fmt.Sprintf("target %s would lose a path it cannot spare: %s. (rollout.ignoreRedundancy continues regardless)",
 				t.GetMeta().GetName(), why), nil
 		}
 	}

@@ -268,7 +268,7 @@ func TestAPoolThatWaitsForHostsIsNoWorseForIt(t *testing.T) {
 	}
 }
 
-func TestHostsAreWaitedForAnewAfterAPause(t *testing.T) {
+func TestHostsAreWaitedForAgainAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.waits("at first")

@@ -23,7 +23,7 @@ var elsewhere = map[string]string{
 	"GatewayPoolStatus.gateways_ready": "readyReplicas",
 	"GatewaySpec.forwarding_address":   "- the pod's address, with template.forwardingPort",
 	"GatewayStatus.applied_version":    "- changes all the time; Target paths' `applied` tells what matters of it",
-	"GatewayStatus.drain_requested":    "- health tells what comes of it; it is for who waits for it",
+	"GatewayStatus.drain_requested":    "- health shows the result; only clients that wait need it",
 	"GatewayStatus.last_seen_time":     "- changes all the time; health tells what matters of it",
 	"GatewayStatus.portal_group_tags":  "portals",
 	"Portal.advertised":                "- where the pod runs, or its Service, decides; the status tells",

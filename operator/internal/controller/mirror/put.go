@@ -39,7 +39,7 @@ func (m *Mirror[R, P]) put(ctx context.Context, r R, have, want P, versions stri
 		return none, err
 	}
 	if have.GetMeta().GetDeleteTime() != nil {
-		return have, Problemf("BeingDeleted", "%s %s is being deleted in the control plane; it is made anew when it is gone",
+		return have, Problemf("BeingDeleted", "%s %s is being deleted in the control plane; it is created again once it is gone",
 			m.Noun.Kind, Name(r))
 	}
 	if !m.differs(r, have, want, versions) {

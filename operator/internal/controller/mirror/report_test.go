@@ -127,7 +127,7 @@ func TestTheProgressConditionOfAKindStays(t *testing.T) {
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "InProgress", "a gateway is drained", 0)
 		m.show(r, &pb.GatewayPool{Status: &pb.GatewayPoolStatus{}})
 		if condition := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); condition.Reason != c.want {
-			t.Errorf("told by the kind is %v: %+v", c.progresses, condition)
+			t.Errorf("reported by the kind is %v: %+v", c.progresses, condition)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *Service) authenticate(host *pb.Host, node attachment.Node, given attach
 // unkeyed refuses a node that could not authenticate. The attacher repeats the call.
 func unkeyed(node attachment.Node) error {
 	return status.Errorf(codes.Unavailable, "node %s has announced no CHAP key: its plugin is older than the controller, is about to register "+
-		"anew, or its names are too long for a key (node name and initiator name of at most %d bytes); or set the class's CHAP Secret",
+		"again, or its names are too long for a key (node name and initiator name of at most %d bytes); or set the class's CHAP Secret",
 		node.Name, attachment.MaxNamesWithKey)
 }
 

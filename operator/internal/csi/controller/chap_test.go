@@ -56,7 +56,7 @@ func TestEachNodeGetsACHAPSecretOfItsOwnByDefault(t *testing.T) {
 				t.Errorf("node %s: %v, %v", name, host.GetSpec(), err)
 			}
 			if got.driverKey != attachment.EncodePublicKey(driverKey.PublicKey()) {
-				t.Errorf("node %s is not told to derive its secret: %v", name, got)
+				t.Errorf("node %s does not get the order to derive its secret: %v", name, got)
 			}
 			secrets[chap.GetPassword()] = true
 		}
@@ -114,7 +114,7 @@ func TestAHostWithoutCHAPOfAnOlderReleaseStaysSoUntilItsLastVolumeLeaves(t *test
 	}
 }
 
-func TestANodeInstalledAnewGetsASecretThoughItsHostHadNone(t *testing.T) {
+func TestANodeInstalledAgainGetsASecretThoughItsHostHadNone(t *testing.T) {
 	p := publishedPlane()
 	p.host("n1", "iqn.before")
 	p.hosts[hostName("n1")].Meta.Uid, p.hosts[hostName("n1")].Spec.AllowUnauthenticated = "1", true

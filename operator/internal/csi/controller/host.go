@@ -71,8 +71,8 @@ func hostKeptByResource(host *pb.Host, node attachment.Node) string {
 	if labels[labelUID] == "" {
 		return ""
 	}
-	return fmt.Sprintf("Host %s, which has node %s's initiator name %s, is kept by the Host resource %s, and whoever may change that "+
-		"could log in as the node: delete the resource; if a Host of your own is needed, make it by `sluicectl host create`",
+	return fmt.Sprintf("Host %s, which has node %s's initiator name %s, belongs to the Host resource %s, and every user who may change that "+
+		"resource could log in as the node: delete the resource; if a Host of your own is needed, make it by `sluicectl host create`",
 		host.GetMeta().GetName(), node.Name, node.Initiator, labels[labelResource])
 }
 

@@ -179,7 +179,7 @@ func (p *plane) gone(t *testing.T, target string) {
 	}
 }
 
-func TestAVolumeOfANodeThatWasInstalledAnewIsUnpublishedByTheNewIDAndFreeForAnother(t *testing.T) {
+func TestAVolumeOfANodeThatWasInstalledAgainIsUnpublishedByTheNewIDAndFreeForAnother(t *testing.T) {
 	for initiator, what := range map[string]string{"iqn.before": "its Host as it was", "iqn.after": "its Host with the new name"} {
 		p := publishedPlane(before)
 		p.target("csi.g.p.n1", ours, []string{hostName("n1")}, "v")
@@ -207,7 +207,7 @@ func TestUnpublishingFromANodeLeavesTheOthers(t *testing.T) {
 	}
 }
 
-func TestANodeThatWasInstalledAnewClaimsWhatItHadAndNoOtherNodeDoes(t *testing.T) {
+func TestANodeThatWasInstalledAgainClaimsWhatItHadAndNoOtherNodeDoes(t *testing.T) {
 	p := publishedPlane(before)
 	p.target("csi.g.p.n1", ours, []string{hostName("n1")}, "v")
 	p.host("n1", "iqn.before")

@@ -148,7 +148,7 @@ func (m *moving) CreateTarget(_ context.Context, r *pb.CreateTargetRequest, _ ..
 	return &pb.CreateTargetResponse{Target: r.GetTarget()}, nil
 }
 
-func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testing.T) {
+func TestATargetThatWaitsIsTakenThoughItChangesUnlessAnotherOwnerTookIt(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		plane := &moving{changes: 3, taken: taken, target: &pb.Target{Spec: &pb.TargetSpec{Paths: 2}, Meta: &pb.ObjectMeta{Name: "csi.shared.1",
 			ResourceVersion: 7, Labels: map[string]string{labelMadeBy: madeBy, labelShares: noVolume}}}}
@@ -158,10 +158,10 @@ func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testi
 			t.Fatal(err)
 		}
 		if want := map[bool]string{false: "csi.shared.1", true: "csi.shared.2"}[taken]; got.GetMeta().GetName() != want {
-			t.Errorf("taken by somebody else is %v: the volume is in %s", taken, got.GetMeta().GetName())
+			t.Errorf("taken by another owner is %v: the volume is in %s", taken, got.GetMeta().GetName())
 		}
 		if (plane.made != "") != taken {
-			t.Errorf("taken by somebody else is %v: %q was made", taken, plane.made)
+			t.Errorf("taken by another owner is %v: %q was made", taken, plane.made)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (h *holding) CreateTarget(_ context.Context, r *pb.CreateTargetRequest, _ .
 	return nil, refused.Err()
 }
 
-func TestATargetThatIsMadeAnewTakesANumberThatNoHostMayKnow(t *testing.T) {
+func TestATargetThatIsCreatedAgainTakesANumberThatNoHostMayKnow(t *testing.T) {
 	wanted := &pb.Target{Meta: &pb.ObjectMeta{Name: "csi.a"}, Spec: &pb.TargetSpec{Luns: []*pb.TargetLun{{Id: 3, Volume: "v"}}}}
 	made, err := (&Service{targets: &holding{below: 7}}).ensureTarget(t.Context(), wanted)
 	if err != nil || made.GetSpec().GetLuns()[0].GetId() != 7 {

@@ -52,7 +52,7 @@ func TestMetricsTellOfVolumesAndOfSessionsAndPathsThatWorkOrLack(t *testing.T) {
 		m.put("FAILED", m.glob("class/iscsi_session/*/state")[0])
 		figuresAre(t, v.Service, "with a session that is down", "1 1 1 1 1")
 		v.Service = m.start() // a new plugin has made no discovery yet
-		figuresAre(t, v.Service, "of a plugin that starts anew", "1 1 1 1 1")
+		figuresAre(t, v.Service, "of a plugin that starts again", "1 1 1 1 1")
 		if err := v.unstage(t.Context()); err != nil {
 			t.Fatal(err)
 		}

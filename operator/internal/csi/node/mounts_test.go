@@ -62,7 +62,7 @@ func TestAVolumeComesAndGoesWhereKubeletsDirectoryIsBehindALink(t *testing.T) {
 					t.Error(err)
 				}
 				if _, err := os.Lstat(point); m.at(point) > 0 || err == nil {
-					t.Errorf("the pod would be terminating for ever: mounted are %v, and the point is there: %v", m.mounted, err == nil)
+					t.Errorf("the pod would not end: mounted are %v, and the point is there: %v", m.mounted, err == nil)
 				}
 				if err := v.unstage(t.Context()); err != nil {
 					t.Error(err)

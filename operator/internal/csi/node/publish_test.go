@@ -61,7 +61,7 @@ func TestAnExpansionWhosePathsDoNotGrowFailsAndTheMapIsLeftAlone(t *testing.T) {
 		v := staged(t, m)
 		hasCode(t, v.expand(t.Context(), 2*sectors*sectorSize), codes.Internal, "bytes")
 		if commands := m.commands("multipathd resize"); len(commands) > 0 {
-			t.Errorf("multipathd was told: %v", commands)
+			t.Errorf("multipathd got: %v", commands)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func hasCode(t *testing.T, err error, want codes.Code, names ...string) {
 	}
 }
 
-func TestAStageThatWasInterruptedIsTakenBackByUnstageOfAPluginThatStartsAnew(t *testing.T) {
+func TestAStageThatWasInterruptedIsUndoneByUnstageOfAPluginThatStartsAgain(t *testing.T) {
 	for _, step := range []string{"--login", "multipathd add path", "mount -t ext4", "resize2fs"} {
 		t.Run(step, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestADeviceOfAnotherVolumeIsRefusedAndTakenBack(t *testing.T) {
 			t.Errorf("left of it: %v", left)
 		}
 		if commands := m.commands("multipath"); len(m.commands("add path")) > 0 {
-			t.Errorf("multipathd was told of it: %v", commands)
+			t.Errorf("multipathd got it: %v", commands)
 		}
 	})
 }

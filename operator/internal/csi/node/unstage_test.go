@@ -39,7 +39,7 @@ func TestUnstagingAVolumeWithoutSessionsFailsItsPendingCommandsFirst(t *testing.
 			return slices.IndexFunc(m.ran, func(line string) bool { return strings.HasPrefix(line, word) })
 		}
 		if fails, unmounts := began("dmsetup message"), began("umount"); fails < 0 || fails > unmounts {
-			t.Errorf("umount would wait for ever: %v", m.ran)
+			t.Errorf("umount would wait without end: %v", m.ran)
 		}
 		if flushed := m.commands("--flushbufs"); len(flushed) > 0 {
 			t.Errorf("a device without paths is written to: %v", flushed)
@@ -102,7 +102,7 @@ func TestPathsThatDoNotComeBackHoldUpNoUnstage(t *testing.T) {
 			t.Errorf("the call took %s", took)
 		}
 		if len(m.commands("fail_if_no_path")) == 0 {
-			t.Error("umount would wait for ever")
+			t.Error("umount would wait without end")
 		}
 		m.nothingLeft()
 	})
@@ -129,7 +129,7 @@ func TestAVolumeThatAMachineWithoutOpenISCSICouldNotStageIsUnstagedAndOneWithASe
 		w := staged(t, other)
 		other.instead["iscsiadm"] = missing // the program was removed, but the session stays
 		if err := w.unstage(t.Context()); err == nil {
-			t.Error("a session is left, and nobody is told")
+			t.Error("a session is left, and no error reports it")
 		}
 		clear(other.instead)
 		if err := w.unstage(t.Context()); err != nil {
@@ -167,7 +167,7 @@ func TestUnstageWithoutMultipathdSaysSoInTimeAndIsDoneWhenItIsBack(t *testing.T)
 			t.Errorf("the call took %s", took)
 		}
 		if commands := m.commands("dmsetup message"); len(commands) != 1 {
-			t.Errorf("the kernel was not told to fail what waits: %v", commands)
+			t.Errorf("the kernel did not get the order to fail waiting commands: %v", commands)
 		}
 		clear(m.instead)
 		if err := v.unstage(t.Context()); err != nil {

@@ -201,7 +201,7 @@ func TestAPathThatCameLaterAndLeadsToAnotherVolumeDoesNotJoin(t *testing.T) {
 			t.Errorf("disks %v, paths %v", disks, paths)
 		}
 		if commands := strings.Join(m.commands("add path"), "; "); strings.Count(commands, "add path") != 1 {
-			t.Errorf("multipathd was told of it: %s", commands)
+			t.Errorf("multipathd got it: %s", commands)
 		}
 	})
 }
