@@ -162,7 +162,7 @@ func TestADeletedVolumeGoesToTheTrashOrStaysAsRequestedAndOrphansAreReported(t *
 		t.Error("it is not in the trash")
 	}
 	if !exists(ctx, t, c, images["retain"]) {
-		t.Error("what should stay is gone")
+		t.Error("an image that should stay is gone")
 	}
 	// A pool is checked for orphans as soon as gateways reach it.
 	spec, err := c.CephPool("rbd", "")

@@ -102,6 +102,6 @@ func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) 
 		t.Fatal(err)
 	}
 	if found[0] != 7 {
-		t.Errorf("what was acknowledged is gone: %d", found[0])
+		t.Errorf("an acknowledged write is gone: %d", found[0])
 	}
 }

@@ -211,7 +211,7 @@ def broken_file(scene):
     same_session(gateway, session)
 
 
-@claim('what only a restart can change is left as it is at SIGHUP, and the log lists it')
+@claim('SIGHUP leaves settings that only a restart can change, and the log lists them')
 def waits_for_restart(scene):
     gateway = Gateway(scene, one_target([volume(scene, 1)]))
     session = settled(gateway.session(), 1)

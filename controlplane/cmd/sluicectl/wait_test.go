@@ -213,7 +213,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 				Reason: "MoveRefused", Message: why}}
 		})
 	}
-	refused("what an earlier request came to")
+	refused("the result of an earlier request")
 	r := l.begin(t.Context(), "volume", "move", "orders", "--wait")
 	r.err.until(t, "its owner gateway is gw-1")
 	refused("gateway gw-2 has no stream")
@@ -236,7 +236,7 @@ func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
 				Reason: "RollBackFailed", Message: why}}
 		})
 	}
-	failed("what an earlier request came to")
+	failed("the result of an earlier request")
 	r := l.begin(t.Context(), "snapshot", "rollback", "monday", "--wait")
 	r.err.until(t, "it is being rolled back")
 	failed("the pool can't go back")

@@ -80,7 +80,7 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 	v.PutJob(&done)
 	decision := v.DecidePool("pool", start)
 	if a := as[*decide.FenceClients](decision.Actions[0]); a == nil || a.Record.Version != 1 || !slices.Equal(a.Clients, []string{"c1"}) {
-		t.Fatalf("what is done is not noted: %+v", decision.Actions)
+		t.Fatalf("the completed job is not recorded: %+v", decision.Actions)
 	}
 	if droppedBy(decision.Actions[1]) == nil {
 		t.Error("a job that is done stays")

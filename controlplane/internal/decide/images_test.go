@@ -25,7 +25,7 @@ func TestAVolumeGrowsAgainThoughTheJobThatGrewItBeforeIsStillThere(t *testing.T)
 			break
 		}
 		if same := volume; as[*decide.Modify](a) != nil && !modifies(a, &same) {
-			t.Fatal("what changes nothing stands before the drop of the job")
+			t.Fatal("an action without effect comes before the removal of the job")
 		}
 	}
 	if jobs := jobsOf(v.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].SizeBytes != 3<<20 {
@@ -121,7 +121,7 @@ func TestARetainedCopyIsFlattenedBeforeItsDeletion(t *testing.T) {
 	}
 	v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = model.ReclaimDelete })
 	if jobs := jobsOf(v.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != model.JobDeleteImage || jobs[0].VolumeUID != "u" {
-		t.Errorf("what goes anyway is flattened: %+v", jobs)
+		t.Errorf("a clone that is deleted anyway is flattened: %+v", jobs)
 	}
 }
 

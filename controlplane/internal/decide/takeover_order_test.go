@@ -56,7 +56,7 @@ func TestAHangingVolumeInUseDelaysOthersForItsShareOnly(t *testing.T) {
 	goes(t, &turns, "hangs", false, began.Add(2*TakeoverShare), 0)
 	goes(t, &turns, "idle", false, began.Add(2*TakeoverShare), 0)
 	if len(turns.first)+len(turns.order)+len(turns.waiting) > 0 {
-		t.Errorf("what is left: %+v", turns)
+		t.Errorf("the remaining takeovers: %+v", turns)
 	}
 	turns.ended("hangs", true) // it gets an owner, and loses it
 	goes(t, &turns, "hangs", true, began.Add(3*TakeoverShare), 0)

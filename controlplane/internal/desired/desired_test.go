@@ -281,7 +281,7 @@ func TestADeadPeerIsSentAsFenced(t *testing.T) {
 	dead.Status.Health = model.GatewayDead
 	o.Put(&dead)
 	if !of(o, "gw-2")[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_PEER, ID: "1"}].GetPeer().GetFenced() {
-		t.Error("whatever it still sends would be taken")
+		t.Error("later messages of it would be accepted")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
 	}
 	q.done(one, false, 0)
 	if given(t, q) != one {
-		t.Fatal("what was added meanwhile is lost")
+		t.Fatal("a key that was added meanwhile is lost")
 	}
 	q.done(one, false, 0)
 	q.done(two, false, 0)

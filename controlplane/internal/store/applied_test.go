@@ -50,7 +50,7 @@ func TestTheNextStreamWithdrawsTheAppliedReportsOfAnEarlierOne(t *testing.T) {
 	before := revision(f)
 	observeApplied(f, again, targetApplied("old", "1.1"), targetApplied("t", "1.1"))
 	if after := revision(f); after != before {
-		t.Errorf("what the earlier stream had stored was stored again: revision %d, before %d", after, before)
+		t.Errorf("the reports of the earlier stream were stored again: revision %d, before %d", after, before)
 	}
 	observeApplied(f, again, targetApplied("t", "1.1"))
 	expectObserved(f, "connection 1/one", "connection 2/other", "applied 1/one t 1.1", "applied 2/other old 9.9")

@@ -35,7 +35,7 @@ func TestABacklogHoldsSoManyEventsAndBytesAndNoMore(t *testing.T) {
 				t.Fatal("it holds more than it may")
 			}
 			if _, ok := b.nextBatch(t.Context()); !ok || !b.put(batchUpTo(99, c.events, c.bytes)) {
-				t.Fatal("what was taken makes no room")
+				t.Fatal("a batch that was read frees no space")
 			}
 		})
 	}

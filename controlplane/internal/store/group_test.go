@@ -124,7 +124,7 @@ func TestTransactionsThatComeWhileEtcdIsBusyGoAsOneAndSucceedOrFailEachByItself(
 		t.Errorf("%d requests, revisions %v", requests, revisions)
 	}
 	if g.value("key-6") != "new" || g.value("key-7") != "" {
-		t.Error("what failed was written, or what succeeded was not")
+		t.Error("a failed write is stored, or a successful one is not")
 	}
 }
 

@@ -100,6 +100,6 @@ func TestAWatchThatIsBehindLeavesTheOthersWhatTheyKnow(t *testing.T) {
 	}
 	c.recent.forget("k")
 	if len(c.recent.known) != 0 {
-		t.Error("what is gone is known still")
+		t.Error("a deleted object is still known")
 	}
 }

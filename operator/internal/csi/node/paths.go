@@ -164,7 +164,7 @@ func (s *Service) verify(a attachment.Attachment, all []path) error {
 			}
 			page, err := os.ReadFile(filepath.Join(p.directory, "vpd_pg83"))
 			if err != nil {
-				return fmt.Errorf("what %s is cannot be read: %w", p.name, err)
+				return fmt.Errorf("%s cannot be identified: %w", p.name, err)
 			}
 			if naa := naaOf(page); naa != a.NAA {
 				return &MismatchError{p.name, "NAA " + naa, "NAA " + a.NAA}

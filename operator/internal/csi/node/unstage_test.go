@@ -78,7 +78,7 @@ func TestPendingWritesCompleteAfterAShortLossOfAllPaths(t *testing.T) {
 					t.Fatal(err)
 				}
 				if failed := append(m.commands("disablequeueing"), m.commands("fail_if_no_path")...); len(failed) > 0 {
-					t.Errorf("what waits for a path was made to fail: %v", failed)
+					t.Errorf("commands that wait for a path failed: %v", failed)
 				}
 				if len(m.commands("--flushbufs")) == 0 {
 					t.Error("nothing was written out")
