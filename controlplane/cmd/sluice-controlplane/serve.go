@@ -68,7 +68,7 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.metrics, "metrics", "127.0.0.1:7461", "host:port of metrics, /healthz and /readyz; empty: none")
 	flags.StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory of the embedded etcd and of the generated key")
 	flags.StringVar(&s.cluster, "cluster", "default", "name of the system, where several share an etcd")
-	flags.StringVar(&s.systemID, "system-id", "", "system id that the store must have (`sluicectl status` shows it); empty: the id in the "+
+	flags.StringVar(&s.systemID, "system-id", "", "system id that the store must have (sluicectl status shows it); empty: the id in the "+
 		"file "+systemFile+" in --data-dir, or any id without that file")
 	flags.StringVar(&s.keyFile, "key-file", "", "keys that encrypt secrets in the store, newest first; "+
 		"empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)")
@@ -78,10 +78,10 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")
 	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
 	s.externalFlags(flags)
-	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
-		"a former owner may be asleep for longer than anyone expects, so at least a year")
-	flags.DurationVar(&s.backupLimit, "backup-limit", defaultBackupLimit, "age of the last `sluicectl backup` from which on it is the finding "+
-		"BackupOld; 0: at no age, where another program makes backups of etcd")
+	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long fenced Ceph clients stay on the blocklist; "+
+		"a former owner may be suspended for very long, so at least a year")
+	flags.DurationVar(&s.backupLimit, "backup-limit", defaultBackupLimit, "age at which the last backup by sluicectl becomes the finding "+
+		"BackupOld; 0: never, for an etcd that another program backs up")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return command

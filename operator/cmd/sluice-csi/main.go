@@ -60,10 +60,10 @@ func command() *cobra.Command {
 	flags.StringVar(&s.endpoint, "endpoint", "unix:///csi/csi.sock", "socket to serve CSI on")
 	flags.StringVar(&s.mode, "mode", "", "controller or node")
 	flags.StringVar(&s.nodeID, "node-id", os.Getenv("NODE_NAME"), "node: name of the Kubernetes node ($NODE_NAME)")
-	flags.StringVar(&s.hostRoot, "host-root", "/host", "node: where the machine's / is mounted; `/` where the plugin runs outside a container")
-	flags.StringVar(&s.stateDir, "state-dir", "", "node: directory on the machine for what is staged; empty: `volumes` beside the socket")
+	flags.StringVar(&s.hostRoot, "host-root", "/host", "node: where the machine's / is mounted; / where the plugin runs outside a container")
+	flags.StringVar(&s.stateDir, "state-dir", "", "node: directory on the machine for what is staged; empty: the directory volumes beside the socket")
 	flags.StringVar(&s.metrics, "metrics", "", "host:port of metrics; empty: none")
-	flags.StringVar(&s.chapKey, "chap-key-file", "", "controller: file with the driver's key, 32 bytes in base64 (`openssl rand -base64 32`); "+
+	flags.StringVar(&s.chapKey, "chap-key-file", "", "controller: file with the driver's key, 32 bytes in base64 (openssl rand -base64 32); "+
 		"each node's CHAP secret is derived from it and the node's own key")
 	s.controlPlane.AddFlags(flags, "controller: ", "sluice:csi")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")

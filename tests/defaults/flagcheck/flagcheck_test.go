@@ -1,12 +1,22 @@
 package flagcheck_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"sluice.dev/sluice/tests/defaults/flagcheck"
 )
+
+func TestABackquotedCommandIsNoNameOfAValue(t *testing.T) {
+	root := &cobra.Command{Use: "root"}
+	root.Flags().String("good", "", "a `duration`")
+	root.Flags().String("bad", "", "see `sluicectl status`")
+	if wrong := flagcheck.Wrong(root); len(wrong) != 1 || !strings.Contains(wrong[0], `--bad: the help shows "sluicectl status"`) {
+		t.Errorf("found %q", wrong)
+	}
+}
 
 func TestFlagsThatShareAVariableAreFound(t *testing.T) {
 	root, below := &cobra.Command{Use: "root"}, &cobra.Command{Use: "below"}
