@@ -17,9 +17,9 @@ func adoptPool(k *kind, g *globals) *cobra.Command {
 	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: "adopt NAME", Short: "Confirm that a pool's storage was replaced deliberately", Args: cobra.ExactArgs(1),
-		Long: "Confirm that what gateways find at the pool's path, or as its Ceph pool, is the pool's storage: the pool was copied to\n" +
-			"another disk, say. Without it nothing is created or deleted there. First check that the right file system is mounted, or\n" +
-			"that the right Ceph cluster answers: gateways then mark the storage as the pool's, and serve the images that it holds.",
+		Long: "Confirm that the storage at the pool's path, or its Ceph pool, is that of the pool, for example after a copy to another\n" +
+			"disk. Without this, nothing is created or deleted there. First check that the right file system is mounted, or that the\n" +
+			"right Ceph cluster answers: gateways then mark the storage as the pool's, and serve its images.",
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
@@ -40,7 +40,7 @@ func adoptPool(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	addWait(command, &wait, "wait until a gateway has marked the storage")
 	return command
 }

@@ -47,7 +47,7 @@ func applyCommand(g *globals) *cobra.Command {
 		},
 	}
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "the file; - for standard input; repeat for more")
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	required(command, "filename")
 	return command
 }

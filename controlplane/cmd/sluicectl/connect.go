@@ -27,7 +27,7 @@ func (g *globals) add(root *cobra.Command) {
 	flags.StringVarP(&g.server, "server", "s", environment("SLUICE_SERVER", "127.0.0.1:7460"),
 		"host:port of the control plane; without a port: "+defaultPort+" ($SLUICE_SERVER)")
 	flags.BoolVar(&g.insecure, "insecure", os.Getenv("SLUICE_INSECURE") == "1",
-		"speak to a control plane without TLS ($SLUICE_INSECURE=1)")
+		"connect to a control plane without TLS ($SLUICE_INSECURE=1)")
 	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
 	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
 	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")

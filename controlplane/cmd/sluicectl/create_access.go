@@ -53,8 +53,8 @@ func createHost(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	flags.StringVar(&secretFile, "chap-secret-file", "", "file that holds the CHAP secret, 12 bytes or more; - for standard input")
 	flags.StringVar(&mutualUser, "mutual-chap-user", "", "the target's CHAP name; empty: its IQN")
 	flags.StringVar(&mutualSecretFile, "mutual-chap-secret-file", "", "file that holds the target's CHAP secret")
-	flags.BoolVar(&spec.AllowUnauthenticated, "allow-unauthenticated", false, "let it in without CHAP, by its name alone")
-	flags.StringSliceVar(&spec.Switches, "switch", nil, "where it sits, as FABRIC/SWITCH, one for each fabric")
+	flags.BoolVar(&spec.AllowUnauthenticated, "allow-unauthenticated", false, "permit logins without CHAP, by the initiator's name alone")
+	flags.StringSliceVar(&spec.Switches, "switch", nil, "switch to which it is connected, as FABRIC/SWITCH, one for each fabric")
 	flags.Int32Var(&spec.MaxSessions, "max-sessions", 64, "sessions at a time, over all gateways")
 	required(command, "initiator")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
@@ -91,7 +91,7 @@ func readChap(flags, user, file string) (*pb.ChapCredentials, error) {
 func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
 	var dryRun, wait bool
 	command := &cobra.Command{
-		Use: "rollback NAME", Short: "Make a snapshot's volume what it was then; no target may map it", Args: cobra.ExactArgs(1),
+		Use: "rollback NAME", Short: "Roll a volume back to a snapshot; no target may map the volume", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
@@ -114,7 +114,7 @@ func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	addWait(command, &wait, "wait until the volume is what it was")
 	return command
 }
@@ -122,7 +122,7 @@ func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
 func createSnapshot(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
 	var retain bool
 	spec := &pb.SnapshotSpec{}
-	command.Flags().StringVar(&spec.Volume, "volume", "", "volume to take it of")
+	command.Flags().StringVar(&spec.Volume, "volume", "", "volume of which it is made")
 	command.Flags().BoolVar(&retain, "retain", false, "keep the data when the snapshot is deleted")
 	required(command, "volume")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {

@@ -17,7 +17,7 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	local, rbd, keyFile := &pb.LocalPool{}, &pb.RbdPool{}, ""
 	spec := &pb.StoragePoolSpec{}
 	flags := command.Flags()
-	flags.StringVar(&local.Node, "node", "", "local: node the storage is in")
+	flags.StringVar(&local.Node, "node", "", "local: node that has the storage")
 	flags.StringVar(&local.Directory, "directory", "", "local: directory on XFS or ext4")
 	flags.StringSliceVar(&local.Devices, "device", nil, "local: block devices, used whole")
 	flags.StringSliceVar(&rbd.Monitors, "monitor", nil, "rbd: monitors, as host:port")
@@ -26,7 +26,7 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	flags.StringVar(&rbd.Pool, "ceph-pool", "", "rbd: pool")
 	flags.StringVar(&rbd.RadosNamespace, "rados-namespace", "", "rbd: namespace")
 	flags.StringVar(&rbd.DataPool, "data-pool", "", "rbd: pool for the data of new images")
-	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use above which hosts and people are warned")
+	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use in percent above which hosts and administrators are warned")
 	flags.StringSliceVar(&spec.GatewayPools, "gateway-pool", nil,
 		"rbd: gateway pools that receive the key; none: each gateway pool with a target that maps a volume of this pool")
 	flags.StringSliceVar(&spec.AdoptableImages, "adoptable-image", nil,
@@ -92,7 +92,7 @@ func readPortal(text string) (*pb.Portal, error) {
 }
 
 func drainGateway(k *kind, g *globals) *cobra.Command {
-	return gatewayVerb(k, g, "drain", "Move everything off a gateway and hold it so; hosts see no error", undrained,
+	return gatewayVerb(k, g, "drain", "Move volumes and paths away from a gateway until it is undrained; hosts see no error", undrained,
 		&pb.DrainGatewayRequest{},
 		func(ctx context.Context, client pb.GatewayServiceClient, name string, dryRun bool) (*pb.Gateway, error) {
 			response, err := client.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: name, DryRun: dryRun})
@@ -101,7 +101,7 @@ func drainGateway(k *kind, g *globals) *cobra.Command {
 }
 
 func undrainGateway(k *kind, g *globals) *cobra.Command {
-	return gatewayVerb(k, g, "undrain", "Let a gateway take volumes and paths again", unmadeGateway,
+	return gatewayVerb(k, g, "undrain", "End the drain of a gateway: it gets volumes and paths again", unmadeGateway,
 		&pb.UndrainGatewayRequest{},
 		func(ctx context.Context, client pb.GatewayServiceClient, name string, dryRun bool) (*pb.Gateway, error) {
 			response, err := client.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: name, DryRun: dryRun})
@@ -136,7 +136,7 @@ func gatewayVerb(k *kind, g *globals, verb, short string, missing func(proto.Mes
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	addWait(command, &wait, "wait until it is done")
 	return command
 }

@@ -26,19 +26,19 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	var writeCache, retain, trash bool
 	spec := &pb.VolumeSpec{Qos: &pb.Qos{}}
 	flags := command.Flags()
-	flags.StringVar(&spec.Pool, "pool", "", "storage pool it lives in")
+	flags.StringVar(&spec.Pool, "pool", "", "storage pool of the volume")
 	flags.StringVar(&capacity, "size", "", "capacity, as 10Gi")
 	flags.Int32Var(&spec.BlockSize, "block-size", 512, "logical block size, 512 or 4096")
-	flags.BoolVar(&writeCache, "write-cache", false, "report a volatile write cache: hosts flush what has to be safe")
+	flags.BoolVar(&writeCache, "write-cache", false, "report a volatile write cache: hosts must flush data that has to survive a power loss")
 	flags.BoolVar(&retain, "retain", false, "keep the data when the volume is deleted")
 	flags.BoolVar(&trash, "trash", false, "rbd: move the data to the pool's trash when the volume is deleted, for seven days")
 	flags.StringVar(&fromSnapshot, "from-snapshot", "", "begin with a snapshot's content")
 	flags.StringVar(&fromVolume, "from-volume", "", "begin with a copy of a volume")
 	flags.StringVar(&fromImage, "from-image", "", "rbd: adopt an image that is not in use, with its content; it is renamed")
 	flags.Int64Var(&spec.Qos.Iops, "iops", 0, "commands per second; 0: unlimited")
-	flags.Int64Var(&spec.Qos.IopsBurst, "iops-burst", 0, "commands that may be saved up; 0: one second's worth")
+	flags.Int64Var(&spec.Qos.IopsBurst, "iops-burst", 0, "commands that a burst may have beyond the rate; 0: one second's worth")
 	flags.StringVar(&bytesPerSecond, "bytes-per-second", "0", "payload bytes per second, as 100Mi; 0: unlimited")
-	flags.StringVar(&bytesBurst, "bytes-burst", "0", "bytes that may be saved up, as 1Gi; 0: one second's worth")
+	flags.StringVar(&bytesBurst, "bytes-burst", "0", "bytes that a burst may have beyond the rate, as 1Gi; 0: one second's worth")
 	required(command, "pool", "size")
 	command.MarkFlagsMutuallyExclusive("from-snapshot", "from-volume", "from-image")
 	command.MarkFlagsMutuallyExclusive("retain", "trash")
@@ -88,7 +88,7 @@ func resizeVolume(k *kind, g *globals) *cobra.Command {
 	var capacity string
 	var dryRun, wait bool
 	command := &cobra.Command{
-		Use: "resize NAME", Short: "Grow a volume, or take back a growth that is not done; hosts see it by a rescan", Args: cobra.ExactArgs(1),
+		Use: "resize NAME", Short: "Grow a volume, or cancel a growth that is not done; hosts see the size after a rescan", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			bytes, err := readSize("--size", capacity)
@@ -112,7 +112,7 @@ func resizeVolume(k *kind, g *globals) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&capacity, "size", "", "new capacity, as 20Gi")
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	addWait(command, &wait, "wait until hosts can see the new capacity")
 	required(command, "size")
 	return command
@@ -155,7 +155,7 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	command.Flags().StringVar(&to, "to", "", "gateway to own it; empty: whichever suits best")
 	addWait(command, &wait, "wait until the other gateway owns it; exit code 5 if the move is abandoned")
 	return command

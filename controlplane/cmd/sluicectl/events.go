@@ -56,10 +56,10 @@ func eventsCommand(g *globals) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&query.kind, "kind", "", "only of this kind of object, as in volume")
-	flags.StringVar(&query.name, "name", "", "only of the object of this name")
-	flags.IntVarP(&query.last, "last", "n", 50, "how many of the newest; 0: all of the last week")
-	flags.BoolVarP(&follow, "follow", "f", false, "go on with those that happen from now on, until interrupted")
+	flags.StringVar(&query.kind, "kind", "", "only events of this kind of object, for example volume")
+	flags.StringVar(&query.name, "name", "", "only events of the object with this name")
+	flags.IntVarP(&query.last, "last", "n", 50, "number of the newest events; 0: all of the last week")
+	flags.BoolVarP(&follow, "follow", "f", false, "continue with events that happen from now on, until interrupted")
 	var nouns []string
 	for _, k := range kinds {
 		nouns = append(nouns, k.name)

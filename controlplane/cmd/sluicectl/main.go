@@ -64,25 +64,26 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// newRoot returns the command tree, under the name by which it was called.
+// newRoot returns the command tree, under the name by which it was called. A plugin of kubectl shows its name as users type it.
 func newRoot(called string) *cobra.Command {
-	name := "sluicectl"
+	name, shown := "sluicectl", "sluicectl"
 	if plugin, ok := strings.CutPrefix(called, "kubectl-"); ok {
-		name = plugin
+		name, shown = plugin, "kubectl "+plugin
 	}
 	options := &globals{}
 	checked := func(*cobra.Command, []string) error { return options.checkOutput() }
 	root := &cobra.Command{
 		Use:           name,
-		Short:         "Look at and change what a Sluice control plane keeps",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: shown},
+		Short:         "Show and change the objects of a Sluice control plane",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// No subcommand has its own, which would replace this one.
 		PersistentPreRunE: checked,
-		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
+		Long: "Show and change the objects of a Sluice control plane.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
 			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: findings), 6 not allowed, " +
-			"7 control plane not reachable, 8 time is up, 9 --wait: another request replaced this one.",
+			"7 control plane not reachable, 8 --timeout is over, 9 --wait: another request replaced this one.",
 	}
 	options.add(root)
 	for _, kind := range kinds {
@@ -90,5 +91,6 @@ func newRoot(called string) *cobra.Command {
 	}
 	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options),
 		versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+	addExamples(root, "")
 	return root
 }

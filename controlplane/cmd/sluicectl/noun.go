@@ -18,7 +18,7 @@ import (
 // nounCommand is `sluicectl volume ...`: the commands that every kind has, and its own.
 func nounCommand(k *kind, g *globals) *cobra.Command {
 	command := &cobra.Command{
-		Use: k.name, Aliases: k.aliases, Short: "Look at and change " + k.messages,
+		Use: k.name, Aliases: k.aliases, Short: "Show and change " + k.messages,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
@@ -142,7 +142,7 @@ func (k *kind) about(name string, err error) error { return &objectError{k.name 
 
 func describeCommand(k *kind, g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "describe NAME", Short: "Show all there is about a " + k.message, Args: cobra.ExactArgs(1),
+		Use: "describe NAME", Short: "Show everything about a " + k.message, Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
@@ -189,7 +189,7 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would happen; change nothing")
 	addWait(command, &wait, "wait until they are gone")
 	return command
 }
@@ -206,7 +206,7 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 	var labels map[string]string
 	command := &cobra.Command{Use: "create NAME", Short: "Create a " + k.message, Args: cobra.ExactArgs(1)}
 	build := k.create(command)
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; create nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; create nothing")
 	command.Flags().StringToStringVar(&labels, "label", nil, "labels, as key=value")
 	if k.unmade != nil {
 		addWait(command, &wait, "wait until it can be used")

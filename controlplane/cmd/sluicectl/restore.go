@@ -16,7 +16,7 @@ func restoreCommand(g *globals) *cobra.Command {
 	command := &cobra.Command{
 		Use: "restore", Short: "List, confirm and discard the operations that a restored backup left pending",
 		Long: "After `sluice-controlplane restore`, operations that were pending in the backup (rollback, deletion, copy, move, resize) are " +
-			"held: their results may exist already, or may no longer be wanted. Nothing of them is carried out before it is confirmed; what is discarded is forgotten.",
+			"held: their results may exist already, or may no longer be wanted. They are executed only after `sluicectl restore confirm`; `sluicectl restore discard` removes them.",
 		Args: cobra.NoArgs,
 	}
 	command.AddCommand(heldCommand(g), decideCommand(g, confirming), decideCommand(g, discarding))

@@ -37,6 +37,6 @@ To shut out one gateway at once, delete it: its key is void as soon as its peers
 			})
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	return command
 }

@@ -88,7 +88,7 @@ func evictSession(k *kind, g *globals) *cobra.Command {
 		},
 	}
 	selected = k.filter(command)
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "validate it only; change nothing")
 	return command
 }
 

@@ -41,7 +41,7 @@ func statusCommand(g *globals) *cobra.Command {
 	var check bool
 	query := eventQuery{}
 	command := &cobra.Command{
-		Use: "status", Args: cobra.NoArgs, Short: "Show how the whole system is, on one screen",
+		Use: "status", Args: cobra.NoArgs, Short: "Show the state of the whole system on one screen",
 		RunE: func(command *cobra.Command, _ []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 				seen, err := survey(ctx, connection)

@@ -103,7 +103,6 @@ func topCommand(g *globals) *cobra.Command {
 			"1,000,000 bytes. LATENCY is the mean time from the arrival of a command to its response, at the gateway that executes it, or for hosts " +
 			"at the gateway to which the host is connected. QUEUE is the count of commands in progress. A row with `-` has no measurement, because " +
 			"no gateway reports it. On a terminal the table is renewed until you interrupt it; elsewhere it is printed once.",
-		Example:   "  sluicectl top volumes\n  sluicectl top hosts --sort latency --limit 10\n  sluicectl top gateways gw-1 --watch=false -o json",
 		ValidArgs: []string{"volumes", "hosts", "gateways"},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			t.command, t.k, t.names = command, kindNamed(arguments[0]), arguments[1:]

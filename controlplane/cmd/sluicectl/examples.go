@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// exampleNames are the names that examples use for objects of each kind.
+var exampleNames = map[string]string{
+	"volume": "orders", "target": "db", "host": "web01", "gateway": "gw-1", "gatewaypool": "default", "pool": "fast", "fabric": "red",
+	"snapshot": "orders-monday", "session": "gw-1-1a2b",
+}
+
+// examples are the examples in the help of each command, by its path below sluicectl. A command that every kind has is under KIND; there
+// NAME stands for the name of an object.
+var examples = map[string][]string{
+	"KIND list":     {"KIND list", "KIND list -o wide", "KIND list --watch"},
+	"KIND get":      {"KIND get NAME -o yaml"},
+	"KIND describe": {"KIND describe NAME"},
+	"KIND delete":   {"KIND delete NAME --wait"},
+
+	"fabric create":       {"fabric create red --subnet 192.0.2.0/24", "fabric create blue --switch b1 --switch b2 --link b1:b2"},
+	"gateway create":      {"gateway create gw-1 --node node-1 --forwarding-address 198.51.100.1:3261 --portal fabric=red,listen=192.0.2.1:3260"},
+	"gateway drain":       {"gateway drain gw-1 --wait"},
+	"gateway undrain":     {"gateway undrain gw-1 --wait"},
+	"gateway rotate-keys": {"gateway rotate-keys"},
+	"gatewaypool create":  {"gatewaypool create default --fabric red --fabric blue"},
+	"host create": {
+		"host create web01 --initiator iqn.1993-08.org.debian:01:abcdef --chap-secret-file web01.secret",
+		"host create lab --initiator iqn.1993-08.org.debian:01:123456 --allow-unauthenticated",
+	},
+	"pool adopt": {"pool adopt fast"},
+	"pool create": {
+		"pool create fast --node node-1 --directory /srv/sluice",
+		"pool create disks --node node-1 --device /dev/disk/by-id/nvme-a --device /dev/disk/by-id/nvme-b",
+		"pool create ceph --monitor 192.0.2.1:3300 --ceph-pool rbd --user sluice --ceph-key-file sluice.key",
+	},
+	"session evict":     {"session evict --host web01 --dry-run", "session evict --gateway gw-1"},
+	"snapshot create":   {"snapshot create orders-monday --volume orders --wait"},
+	"snapshot rollback": {"snapshot rollback orders-monday"},
+	"target create": {
+		"target create db --lun 0=orders --host web01 --wait",
+		"target create reports --lun 0=orders,ro --host web01 --paths 4",
+	},
+	"volume create": {
+		"volume create orders --pool fast --size 100Gi --wait",
+		"volume create orders-copy --pool fast --size 100Gi --from-snapshot orders-monday",
+	},
+	"volume move":   {"volume move orders --to gw-2 --wait", "volume move orders"},
+	"volume resize": {"volume resize orders --size 200Gi --wait"},
+
+	"apply":           {"apply -f volume.yaml", "apply -f volume.yaml -f target.yaml --dry-run"},
+	"backup":          {"backup sluice-backup"},
+	"doctor":          {"doctor", "doctor -o json"},
+	"dump":            {"dump"},
+	"events":          {"events", "events --kind volume --name orders"},
+	"explain":         {"explain host web01", "explain volume orders"},
+	"host-config":     {"host-config linux", "host-config windows"},
+	"restore list":    {"restore list"},
+	"restore confirm": {"restore confirm volume orders"},
+	"restore discard": {"restore discard snapshot orders-monday"},
+	"status":          {"status", "status --check"},
+	"top":             {"top volumes", "top hosts --sort latency --limit 10", "top gateways gw-1 --watch=false -o json"},
+	"version":         {"version"},
+}
+
+// addExamples adds the examples to a command and to all commands below it. path is the command's path below sluicectl.
+func addExamples(command *cobra.Command, path string) {
+	lines, name := examples[path], ""
+	if noun, verb, below := strings.Cut(path, " "); lines == nil && below {
+		lines, name = examples["KIND "+verb], exampleNames[noun]
+		path = noun
+	}
+	var shown []string
+	for _, line := range lines {
+		if name != "" {
+			line = strings.NewReplacer("KIND", path, "NAME", name).Replace(line)
+		}
+		shown = append(shown, "  "+command.Root().DisplayName()+" "+line)
+	}
+	command.Example = strings.Join(shown, "\n")
+	for _, below := range command.Commands() {
+		addExamples(below, strings.TrimPrefix(below.CommandPath(), command.Root().DisplayName()+" "))
+	}
+}
