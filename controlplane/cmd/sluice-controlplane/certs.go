@@ -16,10 +16,11 @@ func certsCommand() *cobra.Command {
 	var lifetime time.Duration
 	command := &cobra.Command{
 		Use:   "certs",
-		Short: "Make a certificate authority and certificates, for a system that has none",
-		Long: "Make a certificate authority in a directory, unless it is there, and certificates signed by it: server, " +
-			"admin, operator, csi, reader, and one for each gateway named. Running it again renews these certificates. " +
-			"The server's certificate keeps the names that it has; --remove-host drops one.",
+		Short: "Make or renew a certificate authority and certificates, for a system that has none",
+		Long: `Make a certificate authority in a directory, unless it is there, and certificates that it signs: server, admin, operator, csi, reader,
+and one for each gateway named. A second run renews these certificates. The server's certificate keeps its names; --remove-host removes one.`,
+		Example: "  sluice-controlplane certs --directory certs --host cp1.example.com --gateway gw-1 --gateway gw-2\n" +
+			"  sluice-controlplane certs --directory certs --remove-host cp1.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if lifetime <= 0 {

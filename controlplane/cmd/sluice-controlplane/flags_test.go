@@ -5,12 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"sluice.dev/sluice/tests/defaults/flagcheck"
+	"sluice.dev/sluice/tests/defaults/helpcheck"
 )
 
 func TestEachFlagHasTheDefaultThatItsHelpShows(t *testing.T) {
-	for _, wrong := range flagcheck.Wrong(newRoot()) {
+	for _, wrong := range helpcheck.WrongFlags(newRoot()) {
 		t.Error(wrong)
+	}
+}
+
+func TestEachCommandHasExamplesThatItAccepts(t *testing.T) {
+	wrong, commands := helpcheck.WrongExamples(newRoot)
+	for _, problem := range wrong {
+		t.Error(problem)
+	}
+	if commands != 4 {
+		t.Errorf("%d commands were found", commands)
 	}
 }
 

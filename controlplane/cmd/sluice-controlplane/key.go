@@ -15,14 +15,19 @@ func keyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "key",
 		Short: "Print a new key for --key-file",
-		Long: "Print a new key for --key-file, which encrypts secrets in the store: one line. To put it in the place of an old one\n\n" +
-			"1. add its line behind the others, and restart all replicas (one replica alone needs no such step);\n" +
-			"2. move it to the front, and restart all replicas: secrets are encrypted with it from then on, and those that gateways prove " +
-			"themselves to each other with, within half a minute;\n" +
-			"3. write what holds secrets once: `sluicectl host list -o yaml | sluicectl apply -f -`, and the same with `pool`;\n" +
-			"4. take the old line out, and restart the replicas, one first: while anything is encrypted with the old key, it does not start, " +
-			"and names what that is. A backup needs the keys of its time.",
-		Args: cobra.NoArgs,
+		Long: `Print a new key for --key-file, which encrypts secrets in the store. A key is one line of the file.
+
+To replace a key:
+1. Append the new line to the file, and restart all replicas. A single replica does not need this step.
+2. Move the new line to the front, and restart all replicas. From now on they encrypt secrets with it, and within half a minute also the
+   keys of gateways.
+3. Write all objects with secrets once: "sluicectl host list -o yaml | sluicectl apply -f -", and the same with "pool".
+4. Remove the old line, and restart the replicas, one first. If anything is still encrypted with the old key, that replica does not
+   start, and names it.
+
+A backup needs the keys of its time.`,
+		Example: "  sluice-controlplane key >>/var/lib/sluice-controlplane/secrets.key",
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(command.OutOrStdout(), keyring.GenerateKey(keyID()))
 			return err

@@ -28,20 +28,31 @@ func restoreCommand() *cobra.Command {
 	s := &settings{}
 	command := &cobra.Command{
 		Use:   "restore",
-		Short: "Make the data of an embedded etcd from a backup",
-		Long: "Make the data of an embedded etcd from what `sluicectl backup` wrote. The directory must hold no etcd yet: " +
-			"move " + etcd.Directory + " out of it first, and leave what is beside that. The key file is not in a backup and must be the " +
-			"one of that time. What was changed after the backup is gone: gateways go on serving, and tell the control plane what they " +
-			"own, and none of them shows a LUN as another volume than hosts may still know it for. Numbers of gateways, portal groups and " +
-			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
-			"directory, or beside the backup, as its name with .restored: keep these. The system id of the backup stays. A backup " +
-			"of an older release has none: then the restored store gets the id in the directory's file " + systemFile + ", so that gateways " +
-			"accept it. Operations that were pending in the backup (rollback, deletion, copy, move, resize) are held until " +
-			"`sluicectl restore confirm`; `sluicectl restore list` shows them.\n\n" +
-			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
-			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
-			"same for all members: with different ones they would never agree. Then this command, with --etcd-endpoints and without --from, " +
-			"tells the store so, before a replica is started. It keeps its note in --data-dir.",
+		Short: "Restore the store from a backup",
+		Long: `Make the data of an embedded etcd from a file that "sluicectl backup" wrote.
+
+Before:
+1. Stop the control plane.
+2. Move the directory ` + etcd.Directory + ` out of --data-dir. Leave the other files there.
+3. Provide the key file of the time of the backup. A backup does not contain it.
+
+Afterwards:
+- Changes since the backup are lost. Gateways continue to serve and report the volumes that they own. No gateway exports a volume under
+  a LUN number that hosts may know for another volume.
+- New numbers of gateways, portal groups and ports begin 4096 above those of the backup and of earlier restores. The files
+  restored-numbers.json in the directory and NAME.restored beside the backup record these restores: keep them.
+- The system id is that of the backup. If a backup of an older release has none, it is that of the file ` + systemFile + ` in the directory.
+- Operations that were pending in the backup (rollback, deletion, copy, move, resize) wait for "sluicectl restore confirm".
+  "sluicectl restore list" shows them.
+
+An external etcd is restored by its own tools:
+1. Stop all replicas.
+2. Run "etcdutl snapshot restore --mark-compacted --bump-revision=N" for each member. N is larger than the number of changes since the
+   backup, for example the milliseconds since 1970 ("date +%s000"). It is the same for all members, or they never agree.
+3. Run this command with --etcd-endpoints and without --from. It records the restore in the store and in --data-dir.
+4. Start the replicas.`,
+		Example: "  sluice-controlplane restore --from sluice-backup\n" +
+			"  sluice-controlplane restore --etcd-endpoints https://192.0.2.1:2379",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if (from == "") == (len(s.etcdEndpoints) == 0) {
@@ -67,8 +78,8 @@ func restoreCommand() *cobra.Command {
 			return done.printHeld(command.OutOrStdout())
 		},
 	}
-	command.Flags().StringVar(&from, "from", "", "the backup")
-	command.Flags().StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory to make the data in")
+	command.Flags().StringVar(&from, "from", "", "file of the backup")
+	command.Flags().StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory of the embedded etcd")
 	s.externalFlags(command.Flags())
 	return command
 }

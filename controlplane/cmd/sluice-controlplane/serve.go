@@ -56,8 +56,11 @@ func serveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API",
-		Long: "Serve the API. Without --etcd-endpoints the store is an etcd inside this process, with its data in " +
-			"--data-dir; that is for one replica.",
+		Long: `Serve the API, and decide on owners, placement and failover. Without --etcd-endpoints, the store is an etcd inside this process,
+with its data in --data-dir. That is for one replica.`,
+		Example: "  sluice-controlplane serve --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key\n" +
+			"  sluice-controlplane serve --etcd-endpoints https://192.0.2.1:2379,https://192.0.2.2:2379 --key-file secrets.key \\\n" +
+			"      --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return unlessStopped(command.Context(), s.run(command.Context()))
@@ -101,10 +104,10 @@ func (s *settings) externalFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.etcdEndpoints, "etcd-endpoints", nil, "external etcd, as https://host:port; started with "+
 		fmt.Sprintf("--max-txn-ops=%d --max-request-bytes=%d", etcd.MaxTxnOps, etcd.MaxRequestBytes))
 	flags.StringVar(&s.etcdTLS.CA, "etcd-ca", "", "CA of the external etcd (PEM)")
-	flags.StringVar(&s.etcdTLS.Certificate, "etcd-cert", "", "certificate to prove ourselves to it (PEM)")
+	flags.StringVar(&s.etcdTLS.Certificate, "etcd-cert", "", "client certificate for it (PEM)")
 	flags.StringVar(&s.etcdTLS.Key, "etcd-key", "", "its key (PEM)")
 	flags.StringVar(&s.etcdUser, "etcd-user", "", "user at the external etcd, where it has authentication")
-	flags.StringVar(&s.etcdPasswordFile, "etcd-password-file", "", "file that holds that user's password")
+	flags.StringVar(&s.etcdPasswordFile, "etcd-password-file", "", "file with the password of that user")
 }
 
 func (s *settings) run(ctx context.Context) error {

@@ -5,63 +5,32 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"sluice.dev/sluice/tests/defaults/helpcheck"
 )
 
-// eachCommand calls f for a command and all commands below it that do something by themselves.
-func eachCommand(command *cobra.Command, f func(*cobra.Command)) {
-	if command.Runnable() && !command.HasSubCommands() {
-		f(command)
-	}
-	for _, below := range command.Commands() {
-		eachCommand(below, f)
-	}
-}
-
 func TestEachCommandHasExamplesThatItAccepts(t *testing.T) {
-	commands := 0
-	eachCommand(newRoot("sluicectl"), func(command *cobra.Command) {
-		commands++
-		if command.Example == "" {
-			t.Errorf("%s has no example", command.CommandPath())
-		}
-		for _, example := range strings.Split(command.Example, "\n") {
-			words := strings.Fields(example)
-			if len(words) == 0 {
-				continue
-			}
-			fresh := newRoot(words[0])
-			found, rest, err := fresh.Find(words[1:])
-			if err != nil || found.CommandPath() != command.CommandPath() {
-				t.Errorf("%s: the example %q calls %s: %v", command.CommandPath(), example, found.CommandPath(), err)
-				continue
-			}
-			if err = found.ParseFlags(rest); err == nil {
-				err = found.ValidateArgs(found.Flags().Args())
-			}
-			if err == nil {
-				err = found.ValidateRequiredFlags()
-			}
-			if err != nil {
-				t.Errorf("%s: the example %q: %v", command.CommandPath(), example, err)
-			}
-		}
-	})
+	wrong, commands := helpcheck.WrongExamples(func() *cobra.Command { return newRoot("sluicectl") })
+	for _, problem := range wrong {
+		t.Error(problem)
+	}
 	if commands < 50 {
 		t.Errorf("only %d commands were found", commands)
 	}
 }
 
 func TestEachEntryOfTheExamplesBelongsToACommand(t *testing.T) {
-	shown := map[string]bool{}
-	eachCommand(newRoot("sluicectl"), func(command *cobra.Command) {
-		path := strings.TrimPrefix(command.CommandPath(), "sluicectl ")
-		shown[path] = true
-		if _, verb, below := strings.Cut(path, " "); below {
-			shown["KIND "+verb] = true
-		}
-	})
+	root := newRoot("sluicectl")
 	for path := range examples {
-		if !shown[path] {
+		noun, verb, below := strings.Cut(path, " ")
+		if noun == "KIND" {
+			noun = kinds[0].name
+		}
+		words := []string{noun}
+		if below {
+			words = append(words, verb)
+		}
+		if command, rest, err := root.Find(words); err != nil || len(rest) != 0 || command == root {
 			t.Errorf("there is no command %s", path)
 		}
 	}

@@ -3,11 +3,11 @@ package main
 import (
 	"testing"
 
-	"sluice.dev/sluice/tests/defaults/flagcheck"
+	"sluice.dev/sluice/tests/defaults/helpcheck"
 )
 
 func TestEachFlagHasTheDefaultThatItsHelpShows(t *testing.T) {
-	for _, wrong := range flagcheck.Wrong(newRoot("sluicectl")) {
+	for _, wrong := range helpcheck.WrongFlags(newRoot("sluicectl")) {
 		t.Error(wrong)
 	}
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"testing"
 
-	"sluice.dev/sluice/tests/defaults/flagcheck"
+	"sluice.dev/sluice/tests/defaults/helpcheck"
 )
 
 func TestEachFlagHasTheDefaultThatItsHelpShows(t *testing.T) {
-	for _, wrong := range flagcheck.Wrong(command()) {
+	for _, wrong := range helpcheck.WrongFlags(command()) {
 		t.Error(wrong)
 	}
 }
