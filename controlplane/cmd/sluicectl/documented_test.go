@@ -15,15 +15,15 @@ import (
 // root of the source tree.
 const sourceTree = "../../.."
 
-// commandLine is a call of sluicectl in backquotes, or on a line of its own in a block of commands or a script.
-var commandLine = regexp.MustCompile("(?m)`sluicectl ([^`]+)`|^\\s*(?:[A-Z_]+=\\S+ )*(?:\\$root/|\\S*build/bin/)?sluicectl ([^\n`]+)$")
+// commandLine is a call of sluicectl in backquotes or quotation marks, or on a line of its own in a block of commands or a script.
+var commandLine = regexp.MustCompile("(?m)`sluicectl ([^`]+)`|\"sluicectl ([^`\"\n]+)\"|^\\s*(?:[A-Z_]+=\\S+ )*(?:\\$root/|\\S*build/bin/)?sluicectl ([^\n`]+)$")
 
 // calls returns the arguments of every call of sluicectl that a text names.
 func calls(text string) [][]string {
 	var all [][]string
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for _, found := range commandLine.FindAllStringSubmatch(text, -1) {
-		words := strings.Fields(found[1] + found[2])
+		words := strings.Fields(found[1] + found[2] + found[3])
 		end := slices.IndexFunc(words, func(word string) bool {
 			return strings.HasPrefix(word, "#") || strings.ContainsAny(word, "|>&;\"%…") || strings.Contains(word, "...")
 		})
@@ -118,6 +118,7 @@ func TestACallOfAnUnknownCommandOrFlagIsFound(t *testing.T) {
 		"    sluicectl volume create v --sise 1Gi \\\n      --pool p": "--sise",
 		"sluicectl volumes get v -x":                                  "-x",
 		"`sluicectl invent`":                                          "invent",
+		"in quotation marks: \"sluicectl restore undo\"":              "undo",
 	} {
 		all := calls(text)
 		if len(all) != 1 {
