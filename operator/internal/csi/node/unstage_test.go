@@ -208,7 +208,7 @@ func TestTwoVolumesOfATargetThatGoAtOnceLeaveNoSession(t *testing.T) {
 }
 
 func TestAnUnreadableRecordIsNamedAndDelaysNoOtherVolume(t *testing.T) {
-	for name, content := range map[string]string{"cut off": `{"volume": "volu`, "of zeros": "\x00\x00", "empty": "", "of nobody": "{}"} {
+	for name, content := range map[string]string{"cut off": `{"volume": "volu`, "of zeros": "\x00\x00", "empty": "", "without a name": "{}"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(t)
