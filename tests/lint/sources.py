@@ -9,6 +9,11 @@ ROOM = re.compile(r'sluice_room\((\w+)([^)]*)\)')
 TESTS = ('_test.cc', '_bench.cc')
 
 
+def code_lines(text):
+    """The lines of a C++ or Go text without blank lines and lines of comment."""
+    return sum(1 for line in text.splitlines() if line.strip() and not line.strip().startswith('//'))
+
+
 class Sources:
     """The sources below a folder: the text of each by its path, the rooms, and the paths of test support."""
 

@@ -65,22 +65,21 @@ var examples = map[string][]string{
 	"version":         {"version"},
 }
 
-// addExamples adds the examples to a command and to all commands below it. path is the command's path below sluicectl.
-func addExamples(command *cobra.Command, path string) {
-	lines, name := examples[path], ""
-	if noun, verb, below := strings.Cut(path, " "); lines == nil && below {
-		lines, name = examples["KIND "+verb], exampleNames[noun]
-		path = noun
+// addExamples adds the examples to a command and to all commands below it.
+func addExamples(command *cobra.Command) {
+	program := command.Root().DisplayName()
+	path := strings.TrimPrefix(command.CommandPath(), program+" ")
+	lines, common := examples[path], strings.NewReplacer()
+	if lines == nil {
+		noun, verb, _ := strings.Cut(path, " ")
+		lines, common = examples["KIND "+verb], strings.NewReplacer("KIND", noun, "NAME", exampleNames[noun])
 	}
 	var shown []string
 	for _, line := range lines {
-		if name != "" {
-			line = strings.NewReplacer("KIND", path, "NAME", name).Replace(line)
-		}
-		shown = append(shown, "  "+command.Root().DisplayName()+" "+line)
+		shown = append(shown, "  "+program+" "+common.Replace(line))
 	}
 	command.Example = strings.Join(shown, "\n")
 	for _, below := range command.Commands() {
-		addExamples(below, strings.TrimPrefix(below.CommandPath(), command.Root().DisplayName()+" "))
+		addExamples(below)
 	}
 }

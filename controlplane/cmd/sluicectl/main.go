@@ -91,6 +91,6 @@ func newRoot(called string) *cobra.Command {
 	}
 	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options),
 		versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
-	addExamples(root, "")
+	addExamples(root)
 	return root
 }

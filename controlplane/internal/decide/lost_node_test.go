@@ -61,8 +61,8 @@ func TestADeletedVolumeWhoseDataIsRetainedGoesThoughItsNodeIsLost(t *testing.T) 
 		"owned":                        {State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7},
 		"opening":                      {State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7},
 		"moving without a destination": {State: model.Moving, Epoch: 3, Owner: ref(1), Order: 7},
-		"taken by one that died":       {State: model.Acquiring, Epoch: 3, Owner: model.GatewayRef{Number: 1, Incarnation: "h"}, Next: ref(1), Order: 7},
-		"taken first by that one":      {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
+		"its acquirer died":            {State: model.Acquiring, Epoch: 3, Owner: model.GatewayRef{Number: 1, Incarnation: "h"}, Next: ref(1), Order: 7},
+		"its first acquirer died":      {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if v := deletedOnALostNode(model.ReclaimRetain, ownership); !goes(t, v, start) {

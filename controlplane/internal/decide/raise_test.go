@@ -14,12 +14,12 @@ func TestALostEpochIsAdoptedOnlyFromAPlausibleReport(t *testing.T) {
 		rbd            bool
 		reported, want uint64
 	}{
-		"of a node that hasn't the data":    {owned, false, 9, 3},
-		"one that cannot have been given":   {owned, true, math.MaxUint64, 3},
-		"one above the time that it is":     {owned, true, uint64(start.UnixMilli()) + 1, 3},
-		"one at which the pool was served":  {owned, true, 9, 9},
-		"one up to the floor of a restore":  {owned.Restored(1000), true, 1000, 1000},
-		"one up to a floor above that time": {owned.Restored(1 << 60), true, 1 << 60, 1 << 60},
+		"an epoch of a node without the data":        {owned, false, 9, 3},
+		"an epoch that no order can have":            {owned, true, math.MaxUint64, 3},
+		"an epoch above the present time":            {owned, true, uint64(start.UnixMilli()) + 1, 3},
+		"an epoch in which the pool was served":      {owned, true, 9, 9},
+		"an epoch at the floor of a restore":         {owned.Restored(1000), true, 1000, 1000},
+		"an epoch at a floor above the present time": {owned.Restored(1 << 60), true, 1 << 60, 1 << 60},
 	} {
 		v := known(2)
 		exported(v, c.ownership, c.rbd)

@@ -105,7 +105,7 @@ func TestOfLostVolumesTheUnusedOnesWaitForThoseInUse(t *testing.T) {
 	}
 }
 
-func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
+func TestTakeoversThatHangDelayOthersForTheirShareAndNoLonger(t *testing.T) {
 	s := ownedByOne(t, 2)
 	s.used(1)
 	s.loses()

@@ -209,7 +209,7 @@ func TestADrainThatNoGatewayCanTakeOverIsBlockedAndReported(t *testing.T) {
 	}
 }
 
-func TestTheMendOfABlockedDrainNamesANodeOnlyWhereVolumesNeedThat(t *testing.T) {
+func TestTheRemedyOfABlockedDrainNamesANodeOnlyIfVolumesNeedIt(t *testing.T) {
 	c := plainCluster(2, 1, 2)
 	c.Volumes[0].PoolKind, c.Volumes[0].Node = LocalPool, "node-1"
 	c = applied(c, Plan(c))

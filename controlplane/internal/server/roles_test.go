@@ -12,7 +12,7 @@ import (
 )
 
 // Such a certificate would be valid for every gateway.
-func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheMend(t *testing.T) {
+func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheRemedy(t *testing.T) {
 	s := start(t)
 	authority, err := certs.OpenAuthority(s.certs)
 	if err != nil {

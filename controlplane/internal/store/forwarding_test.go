@@ -109,7 +109,7 @@ func TestForwardingKeysAreStoredOnceForAnotherKeyAndNotAgain(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
+func TestAKeyThatIsRemovedTooEarlyIsNamedWithTheRemedy(t *testing.T) {
 	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
 	all := rings(t, old, next+old, next)
 	f := openWith(t, all[0])

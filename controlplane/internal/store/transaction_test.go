@@ -39,13 +39,13 @@ func large(f *fixture) *model.Target {
 	return wide
 }
 
-func TestAnEtcdThatTakesTooFewOperationsIsNamedWithTheFlagThatMendsIt(t *testing.T) {
+func TestAnEtcdThatAcceptsTooFewOperationsIsReportedWithTheFlagToSet(t *testing.T) {
 	f := limited(t, func(config *embed.Config) { config.MaxTxnOps = 32 })
 	err := f.Targets.Create(t.Context(), large(f), false)
 	wantError[*store.EtcdLimitError](t, err, fmt.Sprintf("--max-txn-ops=%d", etcd.MaxTxnOps))
 }
 
-func TestAnEtcdThatTakesTooSmallRequestsIsNamedWithTheFlagThatMendsIt(t *testing.T) {
+func TestAnEtcdThatAcceptsTooSmallRequestsIsReportedWithTheFlagToSet(t *testing.T) {
 	f := limited(t, func(config *embed.Config) { config.MaxRequestBytes, config.MaxTxnOps = 8<<10, etcd.MaxTxnOps })
 	err := f.Targets.Create(t.Context(), large(f), false)
 	wantError[*store.EtcdLimitError](t, err, fmt.Sprintf("--max-request-bytes=%d", etcd.MaxRequestBytes))

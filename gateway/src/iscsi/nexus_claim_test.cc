@@ -2,35 +2,28 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <utility>
 #include <vector>
+
+#include "unit/test_reactors.h"
 
 namespace sluice::iscsi {
 namespace {
 
 // Two connections and the directory of their gateway.
-class NexusClaims : public testing::Test, public Reactors {
+class NexusClaims : public testing::Test {
  protected:
-  unsigned count() const override { return 1; }
-  unsigned current() const override { return 0; }
-  void post(unsigned, std::function<void()> task) override { posted_.push_back(std::move(task)); }
-  void run() {
-    while (!posted_.empty()) {
-      for (auto& task : std::exchange(posted_, {})) task();
-    }
-  }
   // Claims the nexus as a new session, and returns the TSIH that the directory grants.
   uint16_t tsih_of(NexusClaim& claim, uint16_t cid) {
     claim.take({.key = key_, .tsih = 0, .cid = cid});
-    run();
+    reactors_.run();
     return granted_.empty() ? 0 : granted_.back().second;
   }
 
-  std::vector<std::function<void()>> posted_;
+  lun::TestReactors reactors_{1};
   std::vector<std::pair<ConnectionHandle, uint16_t>> granted_;
   SessionDirectory directory_{
-      *this,
+      reactors_,
       {.end = [](ConnectionHandle) {},
        .granted = [this](ConnectionHandle h, uint16_t tsih) { granted_.emplace_back(h, tsih); }}};
   const SessionKey key_{"iqn.host", {1, 2, 3, 4, 5, 6}, "iqn.target", 1};
@@ -64,7 +57,7 @@ TEST_F(NexusClaims, AForwardedNexusOlderThanTheLatestIsRefused) {
   SessionKey forwarded = key_;
   forwarded.gateway = 2;
   first_.take({.key = forwarded, .nexus = {"process", 5}});
-  run();
+  reactors_.run();
   const auto refusal = second_.refusal({.key = forwarded, .nexus = {"process", 4}});
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->status, LoginStatus::kSessionDoesNotExist);
@@ -75,7 +68,7 @@ TEST_F(NexusClaims, ReleasingTwiceKeepsTheNextHolder) {
   ASSERT_NE(tsih_of(first_, 7), 0);
   second_.take({.key = key_});
   first_.release();
-  run();
+  reactors_.run();
   ASSERT_EQ(granted_.size(), 2u);
   first_.release();
   EXPECT_TRUE(directory_.matches(key_, granted_.back().second));

@@ -5,27 +5,21 @@
 #include <set>
 #include <vector>
 
+#include "unit/test_reactors.h"
+
 namespace sluice::iscsi {
 namespace {
 
-class Directory : public testing::Test, public Reactors {
+class Directory : public testing::Test {
  protected:
-  unsigned count() const override { return 2; }
-  unsigned current() const override { return 0; }
-  void post(unsigned, std::function<void()> task) override { posted_.push_back(std::move(task)); }
-  void run() {
-    while (!posted_.empty()) {
-      auto tasks = std::exchange(posted_, {});
-      for (auto& t : tasks) t();
-    }
-  }
+  void run() { reactors_.run(); }
 
-  std::vector<std::function<void()>> posted_;
+  lun::TestReactors reactors_{2};
   std::vector<ConnectionHandle> ended_;
   std::vector<std::pair<ConnectionHandle, uint16_t>> granted_;
   std::vector<ConnectionHandle> reviewed_;
   SessionDirectory directory_{
-      *this,
+      reactors_,
       {[this](ConnectionHandle h) { ended_.push_back(h); },
        [this](ConnectionHandle h, uint16_t tsih) { granted_.emplace_back(h, tsih); },
        [this](ConnectionHandle h) { reviewed_.push_back(h); }}};

@@ -232,7 +232,7 @@ func TestARolloutWaitsForAHostThatLosesAPathAlthoughOthersHadTheGateway(t *testi
 	})
 }
 
-func TestHostsThatComeOneAfterTheOtherHoldUpNoRollout(t *testing.T) {
+func TestHostsThatArriveOneAfterTheOtherDelayNoRollout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := halfWay(t, v1alpha1.Rollout{})
 		o.waits("at first")

@@ -89,7 +89,7 @@ func TestPendingWritesCompleteAfterAShortLossOfAllPaths(t *testing.T) {
 	}
 }
 
-func TestPathsThatDoNotComeBackHoldUpNoUnstage(t *testing.T) {
+func TestPathsThatDoNotComeBackDelayNoUnstage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
 		v := staged(t, m)
