@@ -37,12 +37,13 @@ control::wire::PeerReach reach_of(forward::Reach reach) {
 }
 
 control::wire::PeerObserved observed(uint16_t number, const std::string& incarnation,
-                                     forward::Reach reach, uint32_t silent_ms) {
+                                     const forward::Peers::Finding& found) {
   control::wire::PeerObserved out;
   out.set_number(number);
   out.set_incarnation(incarnation);
-  out.set_reach(reach_of(reach));
-  out.set_silent_ms(silent_ms);
+  out.set_reach(reach_of(found.reach));
+  out.set_silent_ms(found.silent_ms);
+  out.set_refusal(found.refusal);
   return out;
 }
 
@@ -51,7 +52,7 @@ std::vector<control::wire::PeerObserved> peers_found(net::Engine& engine) {
   for (const forward::Peer& peer : engine.peers().all()) {
     const forward::Peers::Finding found = engine.peers().finding(peer.number);
     if (found.reach == forward::Reach::kUnknown) continue;
-    all.push_back(observed(peer.number, peer.incarnation, found.reach, found.silent_ms));
+    all.push_back(observed(peer.number, peer.incarnation, found));
   }
   return all;
 }
@@ -188,9 +189,9 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
   if (!client) return Error{client.error()};
   // Callbacks come from reactors, which are gone before the client is (main.cc).
   engine.peers().set_on_reach(
-      [client = client.value().get()](uint16_t number, const std::string& found,
-                                      forward::Reach reach, uint32_t silent_ms) {
-        client->peer_found(observed(number, found, reach, silent_ms));
+      [client = client.value().get()](uint16_t number, const std::string& incarnation,
+                                      const forward::Peers::Finding& found) {
+        client->peer_found(observed(number, incarnation, found));
       });
   return std::move(client).value();
 }

@@ -59,6 +59,12 @@ var gatewayRows = []fault{
 			two, err2 := s.Network.Partition("gw-3", "gw-2", cluster.Internal)
 			return func() error { return errors.Join(one(), two()) }, errors.Join(err, err2)
 		}},
+	{name: "a firewall separates a gateway from one of its peers", id: "GatewayPeersLost", object: "Gateway/gw-2",
+		cause: "gateway gw-1 receives nothing from it", grace: 15 * time.Second, lasts: 10 * time.Second, known: silence,
+		induce: func(s *system) (func() error, error) {
+			undo, err := s.Network.Partition("gw-1", "gw-2", cluster.Internal)
+			return undo, err
+		}},
 	{name: "the link of a gateway is down", id: "GatewayDead", object: "Gateway/gw-2", cause: "is dead, and fenced", grace: 10 * time.Second,
 		lasts: 20 * time.Second, known: silence, induce: func(s *system) (func() error, error) {
 			undo, err := s.Network.CutLink("gw-2", cluster.Internal)

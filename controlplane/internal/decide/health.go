@@ -34,6 +34,8 @@ type verdict struct {
 	reason  string
 	message string
 	wait    time.Duration
+	// lost states which peers do not reach a gateway that serves, and why. Empty: none.
+	lost string
 }
 
 // DecideGateway updates a gateway's status from reports, and removes a deleted gateway that holds nothing.
@@ -72,14 +74,13 @@ func (v *LeaderView) healthOf(g *model.Gateway, now time.Time) verdict {
 	}
 	switch {
 	case v.free(g):
-		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
+		return verdict{health: model.GatewayDrained, reason: reasonDrained, message: "it owns no volume and exports no target"}
 	}
 	if blocked := v.drainBlocked(g); blocked != "" {
-		return verdict{model.GatewayDraining, reasonDrainBlocked, blocked, StayRetry}
+		return verdict{health: model.GatewayDraining, reason: reasonDrainBlocked, message: blocked, wait: StayRetry}
 	}
-	return verdict{model.GatewayDraining, reasonDraining,
-		fmt.Sprintf("%d volumes and %d targets have yet to leave it", len(v.holding(g.Status.Number)),
-			v.exports(g.Status.Number)), StayRetry}
+	return verdict{health: model.GatewayDraining, reason: reasonDraining, wait: StayRetry,
+		message: fmt.Sprintf("%d volumes and %d targets have yet to leave it", len(v.holding(g.Status.Number)), v.exports(g.Status.Number))}
 }
 
 // drainBlocked returns what cannot leave a gateway, why, and the remedy; empty: nothing known.
@@ -113,16 +114,17 @@ func (v *LeaderView) drainBlocked(g *model.Gateway) string {
 
 func (v *LeaderView) healthWithoutStream(g *model.Gateway, l link, now time.Time) verdict {
 	delete(v.unreachedSince, g.Status.Number)
+	delete(v.lostSince, g.Status.Number)
 	switch {
 	case g.Status.Incarnation == "":
-		return verdict{model.GatewayNew, reasonNever, "no gateway of this name has connected yet", 0}
+		return verdict{health: model.GatewayNew, reason: reasonNever, message: "no gateway of this name has connected yet"}
 	case g.Status.Health == model.GatewayDead:
-		return verdict{model.GatewayDead, reasonPeersUnreachable, "its stream has ended, and its peers do not reach it", 0}
+		return verdict{health: model.GatewayDead, reason: reasonPeersUnreachable, message: "its stream has ended, and its peers do not reach it"}
 	case g.Status.Health == model.GatewayDrained && v.free(g):
-		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
+		return verdict{health: model.GatewayDrained, reason: reasonDrained, message: "it owns no volume and exports no target"}
 	}
-	absent := verdict{model.GatewayDisconnected, reasonNoStream,
-		"it has no stream, and no peer that has one finds it gone: it may serve on", 0}
+	absent := verdict{health: model.GatewayDisconnected, reason: reasonNoStream,
+		message: "it has no stream, and no peer that has one finds it gone: it may serve on"}
 	if grace := ReconnectGrace - now.Sub(l.lost); !l.seen && grace > 0 {
 		absent.wait = grace
 		return absent
@@ -133,13 +135,13 @@ func (v *LeaderView) healthWithoutStream(g *model.Gateway, l link, now time.Time
 		return absent
 	}
 	if free := v.mayDeclare(g.Spec.Node, now); free > 0 {
-		return verdict{model.GatewayDisconnected, reasonRateLimited,
-			"its peers do not reach it, but too many nodes were declared dead just now: waiting", free}
+		return verdict{health: model.GatewayDisconnected, reason: reasonRateLimited, wait: free,
+			message: "its peers do not reach it, but too many nodes were declared dead just now: waiting"}
 	}
 	if !slices.ContainsFunc(v.deaths, func(decision death) bool { return decision.node == g.Spec.Node }) {
 		v.deaths = append(v.deaths, death{g.Spec.Node, now}) // it counts even if the change is then not stored
 	}
-	return verdict{model.GatewayDead, reasonPeersUnreachable, "its stream has ended, and its peers do not reach it", 0}
+	return verdict{health: model.GatewayDead, reason: reasonPeersUnreachable, message: "its stream has ended, and its peers do not reach it"}
 }
 
 // peersFindGone reports whether the peers that have a stream find a gateway refused, or silent for long enough (R1). Otherwise it
@@ -257,10 +259,14 @@ func gatewayEvent(g *model.Gateway, found verdict, restarted bool) *Event {
 }
 
 func (v *LeaderView) gatewayConditions(g *model.Gateway, found verdict) []model.Condition {
+	degraded := condition(model.ConditionDegraded, found.health == model.GatewayDead || found.health == model.GatewayDisconnected,
+		found.reason, found.message)
+	if found.lost != "" {
+		degraded = condition(model.ConditionDegraded, true, model.ReasonPeersLost, found.lost)
+	}
 	return []model.Condition{
 		condition(model.ConditionReady, found.health == model.GatewayReady, found.reason, found.message),
 		condition(model.ConditionProgressing, found.health == model.GatewayDraining, found.reason, found.message),
-		degradedBy(v.refusals(g), condition(model.ConditionDegraded, found.health == model.GatewayDead ||
-			found.health == model.GatewayDisconnected, found.reason, found.message)),
+		degradedBy(v.refusals(g), degraded),
 	}
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -16,27 +17,45 @@ const reasonPortsClosed = "PortsClosed"
 // reachability returns the health of a gateway that has a stream and is not to leave: Ready, unless hosts or its peers do not reach
 // its ports.
 func (v *LeaderView) reachability(g *model.Gateway, now time.Time) verdict {
+	number := g.Status.Number
+	lost, reached := v.peersThatLost(g)
+	left := v.lostSince.left(number, len(lost) > 0, now)
+	ready := verdict{health: model.GatewayReady, reason: reasonConnected, message: "it has a stream to the control plane", wait: left}
+	if len(lost) > 0 && left == 0 {
+		// It is decided on again, because a report on another gateway may change the decision on this one.
+		ready.lost, ready.wait = strings.Join(lost, "; "), UnreachedLimit
+	}
 	reason, message := "", v.portsClosed(g)
 	switch {
 	case message != "":
 		reason = reasonPortsClosed
-	case v.unreached(g):
-		reason, message = reasonPeersUnreachable, "no other gateway reaches its forwarding port "+g.Spec.ForwardingAddress+", and they reach each other"
+	case len(lost) > 0 && !reached && v.anotherIsReached(g):
+		reason, message = reasonPeersUnreachable, "no other gateway reaches its forwarding port "+g.Spec.ForwardingAddress+
+			", and they reach each other: "+strings.Join(lost, "; ")
 	}
-	number := g.Status.Number
-	if reason == "" {
-		delete(v.unreachedSince, number)
-		return verdict{model.GatewayReady, reasonConnected, "it has a stream to the control plane", 0}
+	switch left := v.unreachedSince.left(number, reason != "", now); {
+	case reason == "":
+		return ready
+	case left > 0 && g.Status.Health != model.GatewayNotServing:
+		ready.wait = left
+		return ready
 	}
-	since, known := v.unreachedSince[number]
-	if !known {
-		since = now
-		v.unreachedSince[number] = now
+	return verdict{health: model.GatewayNotServing, reason: reason, message: message, wait: UnreachedLimit}
+}
+
+// faultTimes has the time since when each gateway has a fault, by number.
+type faultTimes map[uint32]time.Time
+
+// left returns the rest of UnreachedLimit for a fault that a gateway has now, or 0. It forgets a fault that has ended.
+func (f faultTimes) left(number uint32, faulty bool, now time.Time) time.Duration {
+	if !faulty {
+		delete(f, number)
+		return 0
 	}
-	if left := UnreachedLimit - now.Sub(since); left > 0 && g.Status.Health != model.GatewayNotServing {
-		return verdict{model.GatewayReady, reasonConnected, "it has a stream to the control plane", left}
+	if _, known := f[number]; !known {
+		f[number] = now
 	}
-	return verdict{model.GatewayNotServing, reason, message, 0}
+	return max(0, UnreachedLimit-now.Sub(f[number]))
 }
 
 // portsClosed returns why a gateway could not open a port that it needs: every portal, because hosts can use any of them, or the
@@ -63,30 +82,42 @@ func (v *LeaderView) hasPeer(g *model.Gateway) bool {
 	return false
 }
 
-// unreached reports whether peers with a stream find that they do not reach a gateway, none finds that it does, and some gateway of
-// the pool is reached. If no gateway reaches another one, the fault is in the network between them, none is better than another, and
-// all keep what they have.
-func (v *LeaderView) unreached(g *model.Gateway) bool {
-	lost := false
+// peersThatLost returns which peers of a gateway cannot forward commands to it, each with the reason, and whether another peer can.
+// If no gateway reaches another one, the fault is in the network between them, none is better than another, and all keep what they
+// have.
+func (v *LeaderView) peersThatLost(g *model.Gateway) (lost []string, reached bool) {
 	for _, r := range v.peers[g.Status.Number] {
-		lost = lost || r.Reach != model.PeerConnected && v.credits(r, g)
+		if !r.Forwards() && v.credits(r, g) {
+			lost = append(lost, "")
+		}
 	}
-	if !lost { // the usual case needs no peers
-		return false
+	if len(lost) == 0 { // the usual case needs no peers
+		return nil, true
 	}
-	lost = false
+	lost = nil
 	for _, r := range v.peers[g.Status.Number] {
 		// A gateway that is no peer any more does not look for this one, and its last report is outdated.
 		by := v.GatewayByNumber(r.Reporter.Number)
-		if by == nil || !v.credits(r, g) || !slices.Contains(v.PeersOf(by), g.Status.Number) {
-			continue
+		switch {
+		case by == nil || !v.credits(r, g) || !slices.Contains(v.PeersOf(by), g.Status.Number):
+		case r.Forwards():
+			reached = true
+		default:
+			lost = append(lost, "gateway "+by.Meta.Name+" "+whyLost(r.PeerReport))
 		}
-		if r.Reach == model.PeerConnected {
-			return false
-		}
-		lost = true
 	}
-	return lost && v.anotherIsReached(g)
+	slices.Sort(lost)
+	return lost, reached
+}
+
+func whyLost(r model.PeerReport) string {
+	switch {
+	case r.Refusal != "":
+		return "is refused the login: " + r.Refusal
+	case r.Reach == model.PeerSilent:
+		return "receives nothing from it"
+	}
+	return "is refused the connection"
 }
 
 // anotherIsReached reports whether a gateway of the same gateway pool is reached by a peer.
@@ -96,7 +127,7 @@ func (v *LeaderView) anotherIsReached(g *model.Gateway) bool {
 			continue
 		}
 		for _, r := range v.peers[other.Status.Number] {
-			if v.credits(r, other) && r.Reach == model.PeerConnected {
+			if v.credits(r, other) && r.Forwards() {
 				return true
 			}
 		}

@@ -67,6 +67,66 @@ func TestAGatewayThatOnePeerReachesServes(t *testing.T) {
 	}
 }
 
+// A peer that refuses the login of others cannot be forwarded to, although its process answers.
+func TestAGatewayThatRefusesTheLoginOfItsPeersIsNotServing(t *testing.T) {
+	v := sharing(3)
+	for _, reporter := range []uint32{2, 3} {
+		refuses(v, reporter, 1, "authentication failure")
+	}
+	says(v, 3, 2, model.PeerConnected, 0, term+1, start)
+	healthAt(t, v, "gw-1", start)
+	health, ready := healthAt(t, v, "gw-1", start.Add(decide.UnreachedLimit))
+	if health != model.GatewayNotServing || !strings.Contains(ready.Message, "gateway gw-3 is refused the login: authentication failure") {
+		t.Errorf("%s, %+v", health, ready)
+	}
+}
+
+// It answers, so it is not dead (R1).
+func TestAGatewayWithoutAStreamThatRefusesTheLoginOfItsPeersIsNotDead(t *testing.T) {
+	v := sharing(3)
+	for _, reporter := range []uint32{2, 3} {
+		refuses(v, reporter, 1, "authentication failure")
+	}
+	ends(v, 1, start)
+	if health, _ := healthAt(t, v, "gw-1", start.Add(time.Hour)); health != model.GatewayDisconnected {
+		t.Errorf("%s", health)
+	}
+}
+
+func TestAGatewayIsDegradedWhileAPeerCannotForwardToIt(t *testing.T) {
+	for _, c := range []struct {
+		loses func(*decide.LeaderView)
+		want  string
+	}{
+		{func(v *decide.LeaderView) { says(v, 2, 1, model.PeerSilent, time.Minute, term+1, start) }, "gateway gw-2 receives nothing from it"},
+		{func(v *decide.LeaderView) { says(v, 2, 1, model.PeerRefused, 0, term+1, start) }, "gateway gw-2 is refused the connection"},
+		{func(v *decide.LeaderView) { refuses(v, 2, 1, "no key") }, "gateway gw-2 is refused the login: no key"},
+	} {
+		for _, gateways := range []int{2, 3} { // with two gateways, no gateway reaches another one
+			v := sharing(gateways)
+			c.loses(v)
+			if gateways == 3 {
+				says(v, 3, 1, model.PeerConnected, 0, term+1, start)
+			}
+			healthAt(t, v, "gw-1", start)
+			if now := conditionOf(t, v.Gateways["gw-1"].Status.Conditions, model.ConditionDegraded); now.Status != model.ConditionFalse {
+				t.Errorf("%s, at once: %+v", c.want, now)
+			}
+			health, _ := healthAt(t, v, "gw-1", start.Add(decide.UnreachedLimit))
+			degraded := conditionOf(t, v.Gateways["gw-1"].Status.Conditions, model.ConditionDegraded)
+			if health != model.GatewayReady || degraded.Status != model.ConditionTrue || degraded.Reason != model.ReasonPeersLost ||
+				degraded.Message != c.want {
+				t.Errorf("%d gateways: %s, %+v, want %q", gateways, health, degraded, c.want)
+			}
+			says(v, 2, 1, model.PeerConnected, 0, term+2, start)
+			healthAt(t, v, "gw-1", start.Add(time.Minute))
+			if later := conditionOf(t, v.Gateways["gw-1"].Status.Conditions, model.ConditionDegraded); later.Status != model.ConditionFalse {
+				t.Errorf("%s, and it is reached again: %+v", c.want, later)
+			}
+		}
+	}
+}
+
 // A peer that shares no path set with the gateway any more does not look for it.
 func TestTheReportOfAFormerPeerDoesNotCount(t *testing.T) {
 	v := known(3)

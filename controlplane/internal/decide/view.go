@@ -52,9 +52,11 @@ type LeaderView struct {
 	// stayReasons has, by name, why volumes that have to leave their owner cannot.
 	stayReasons map[string]string
 	// unreachedSince has the time since when hosts or peers do not reach a gateway with a stream, by number.
-	unreachedSince map[uint32]time.Time
-	deaths         []death
-	dirty          bool
+	unreachedSince faultTimes
+	// lostSince has the time since when a peer does not reach a gateway with a stream, by number.
+	lostSince faultTimes
+	deaths    []death
+	dirty     bool
 }
 
 // link is the leader's knowledge of a gateway's stream.
@@ -109,7 +111,7 @@ func NewLeaderView(term int64, now time.Time) *LeaderView {
 		rates: map[string]average{}, used: map[string]time.Time{},
 		applied:  map[objectID]map[uint32]model.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*model.RadosClients{},
-		failures: map[string]map[uint32]failure{}, stayReasons: map[string]string{}, sighted: map[Key]sighting{}, unreachedSince: map[uint32]time.Time{},
+		failures: map[string]map[uint32]failure{}, stayReasons: map[string]string{}, sighted: map[Key]sighting{}, unreachedSince: faultTimes{}, lostSince: faultTimes{},
 		holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		unmade: map[string]map[string]bool{}, snapshots: map[string]map[string]bool{},
 		takeovers: newTakeovers(), sessions: newSessions(), dirty: true,

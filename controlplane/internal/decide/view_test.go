@@ -52,6 +52,12 @@ func says(v *decide.LeaderView, reporter, peer uint32, reach model.Reach, silent
 		Reach: reach, Silent: silent}}, at)
 }
 
+// refuses reports that a peer answers, and refuses the login of the reporter.
+func refuses(v *decide.LeaderView, reporter, peer uint32, why string) {
+	v.Observe(model.Observed{Version: term + 1, Peer: &model.PeerReport{Reporter: ref(reporter), Peer: ref(peer),
+		Reach: model.PeerConnected, Refusal: why}}, start)
+}
+
 // healthOf decides on gw-1, and returns its new health.
 func healthOf(v *decide.LeaderView, now time.Time) (model.GatewayHealth, decide.Decision) {
 	g := *v.Gateways["gw-1"]

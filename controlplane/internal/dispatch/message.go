@@ -46,7 +46,8 @@ func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRe
 			break
 		}
 		peer := model.GatewayRef{Number: p.GetNumber(), Incarnation: p.GetIncarnation()}
-		err = g.connection.ObservePeer(ctx, peer, reachOf(p.GetReach()), time.Duration(p.GetSilentMs())*time.Millisecond)
+		err = g.connection.ObservePeer(ctx, model.PeerReport{Peer: peer, Reach: reachOf(p.GetReach()),
+			Silent: time.Duration(p.GetSilentMs()) * time.Millisecond, Refusal: shortened(p.GetRefusal())})
 	case *pb.ConnectRequest_PoolObserved:
 		p := m.PoolObserved
 		if !g.concernsPool(p.GetUid()) {

@@ -37,6 +37,13 @@ var faults = []fault{
 		s.gateway("gw-2").Status.Conditions = []model.Condition{condition(model.ConditionRefused, model.ConditionTrue, "WrongNode", "it runs on node-7")}
 		s.gateway("gw-2").Status.LastRefused = now.Add(-model.RefusedAgain)
 	}},
+	{"GatewayPeersLost", "Gateway/gw-2", "cannot be forwarded to: gateway gw-1 receives nothing from it", func(s *system) {
+		g := s.gateway("gw-2")
+		g.Status.Conditions = append(g.Status.Conditions, model.Condition{
+			Type: model.ConditionDegraded, Status: model.ConditionTrue, Reason: model.ReasonPeersLost,
+			Message: "gateway gw-1 receives nothing from it",
+		})
+	}},
 	{"GatewayNotServing", "Gateway/gw-2", "is not reached: no peer reaches it", func(s *system) {
 		s.gateway("gw-2").Status.Health, s.gateway("gw-2").Status.Conditions = model.GatewayNotServing, unready("PeersUnreachable", "no peer reaches it")
 	}},

@@ -25,6 +25,10 @@ func (s *survey) gateway(g *model.Gateway) {
 	case degraded.Reason == model.ReasonNotApplied:
 		s.add(ruleGatewayNotApplied, of(g), "refuses a part of its desired state: "+degraded.Message, "the message names what it refuses, and why",
 			degraded.LastTransitionTime)
+	case degraded.Reason == model.ReasonPeersLost:
+		s.add(ruleGatewayPeersLost, of(g), "cannot be forwarded to: "+degraded.Message,
+			"look at firewalls and at the network between the nodes; if a login is refused, the message names the reason",
+			degraded.LastTransitionTime)
 	case !s.has(of(g), Warning):
 		s.add(ruleGatewayDegraded, of(g), fmt.Sprintf("is degraded (%s): %s", degraded.Reason, degraded.Message),
 			"look at its log: the message names the reason", degraded.LastTransitionTime)

@@ -107,6 +107,11 @@ var (
 			"do not count.",
 		"Paths through it fail.",
 		"Look at the addresses of its portals and its forwarding port, at firewalls, and at the network between the nodes.")
+	ruleGatewayPeersLost = rule("GatewayPeersLost", Warning,
+		"Another gateway cannot forward commands to the gateway: it does not reach its forwarding port, or is refused the login.",
+		"Commands that hosts send to the other gateway, for volumes of this one, are not executed (NOT READY). Hosts need their other paths.",
+		"Look at firewalls and the network between the two nodes. If the login is refused, the message names the reason; restart the gateway "+
+			"that is refused, so that both receive the same keys.")
 	ruleGatewayDisconnected = rule("GatewayDisconnected", Warning,
 		"A gateway has no stream to the control plane. Its peers reach it, or no peer has reported that it does not.",
 		"Nothing: it continues to serve (DESIGN R3). It receives no changes.",
@@ -200,7 +205,7 @@ var (
 		"Commands fail with NOT READY.",
 		"The message names the cause and the remedy. After the repair, `sluicectl volume move NAME` opens the data again.")
 	ruleVolumeStuck = rule("VolumeStuck", Critical,
-		"The medium of a volume has commands of hosts and completes none.",
+		"The medium of a volume completes none of the commands of hosts for 1.4 s, or one of them takes more than 10 s.",
 		"Commands wait, and new ones get BUSY beyond a limit. Other volumes are not affected.",
 		"Look at the disk, the file system or the Ceph pool below it. Hosts continue when it does.")
 	ruleVolumeErrors = rule("VolumeMediumErrors", Critical,
@@ -311,13 +316,13 @@ var (
 		"A host has had sessions on some, but not all of its paths to a target for more than 30 s. A host that names no switch in "+
 			"`spec.switches` needs one session at each gateway of the target; otherwise one at each portal on its fabrics.",
 		"The host has fewer paths. If the used ones fail, it loses the target.",
-		"Log in at the missing portals. `sluicectl host-config linux` shows the portals of the host. If it logs in on purpose at some portals "+
+		"Log in at the missing portals: `sluicectl host-config HOST` prints the script. If it logs in on purpose at some portals "+
 			"only, lower `spec.paths` of the target.")
 	ruleHostWrongFabric = rule("HostPathOnWrongFabric", Warning,
 		"For more than 30 s a host has had a session on a fabric to which it is not attached according to `spec.switches`, at a gateway that "+
 			"has a portal on a fabric of the host.",
 		"Commands take a longer way, and the paths of the host may fail together.",
-		"Log in at the portals that `sluicectl host-config linux` shows, or correct `spec.switches` of the host.")
+		"Log in at the portals that `sluicectl host-config HOST` names, or correct `spec.switches` of the host.")
 	ruleUnauthenticated = rule("HostUnauthenticated", Advice,
 		"A host may log in without authentication: any machine that uses its initiator name can read and write its volumes.",
 		noEffect,

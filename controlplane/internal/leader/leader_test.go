@@ -69,7 +69,7 @@ func TestAnOwnerThatItsPeerFindsRefusedIsReplaced(t *testing.T) {
 	h.export("orders")
 	owner, other := first(h, "orders", a, b)
 	owner.stop()
-	if err := other.ObservePeer(t.Context(), owner.Ref, model.PeerRefused, 0); err != nil {
+	if err := other.ObservePeer(t.Context(), model.PeerReport{Peer: owner.Ref, Reach: model.PeerRefused}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(h, h.Volumes, "orders", ownedBy(other.Ref))
@@ -96,7 +96,7 @@ func TestAnOwnerWithoutAStreamThatItsPeerHearsKeepsItsVolumes(t *testing.T) {
 	a, b := h.gateway("gw-1", "a"), h.gateway("gw-2", "b")
 	h.export("orders")
 	owner, other := first(h, "orders", a, b)
-	if err := other.ObservePeer(t.Context(), owner.Ref, model.PeerConnected, 0); err != nil {
+	if err := other.ObservePeer(t.Context(), model.PeerReport{Peer: owner.Ref, Reach: model.PeerConnected}); err != nil {
 		t.Fatal(err)
 	}
 	owner.stop()
@@ -168,7 +168,7 @@ func TestTheNextReplicaTakesOverWhereTheLeaderStopped(t *testing.T) {
 	h.replica("two")
 	stop()
 	owner.stop()
-	if err := other.ObservePeer(t.Context(), owner.Ref, model.PeerRefused, 0); err != nil {
+	if err := other.ObservePeer(t.Context(), model.PeerReport{Peer: owner.Ref, Reach: model.PeerRefused}); err != nil {
 		t.Fatal(err)
 	}
 	// The term of replica two may begin at any moment. Reports from before it do not count, so they are repeated as gateways do.
@@ -176,7 +176,7 @@ func TestTheNextReplicaTakesOverWhereTheLeaderStopped(t *testing.T) {
 	var told sync.WaitGroup
 	told.Go(func() {
 		for ctx.Err() == nil {
-			_ = other.ObservePeer(ctx, owner.Ref, model.PeerRefused, 0)
+			_ = other.ObservePeer(ctx, model.PeerReport{Peer: owner.Ref, Reach: model.PeerRefused})
 			select {
 			case <-ctx.Done():
 			case <-time.After(200 * time.Millisecond):

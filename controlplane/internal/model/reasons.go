@@ -6,7 +6,7 @@ const (
 	ReasonMediumFailed = "MediumFailed"
 	// ReasonMediumMisplaced: hosts use the medium, but the next opening will fail.
 	ReasonMediumMisplaced = "MediumMisplaced"
-	// ReasonMediumStuck: commands of hosts wait for the medium, which completes none.
+	// ReasonMediumStuck: commands of hosts wait for the medium.
 	ReasonMediumStuck = "MediumStuck"
 	// ReasonMediumErrors: commands of hosts end with errors of the medium.
 	ReasonMediumErrors = "MediumErrors"
@@ -26,6 +26,8 @@ const (
 	ReasonFencingRateLimited = "FencingRateLimited"
 	// ReasonNotApplied: a gateway refused a part of its desired state.
 	ReasonNotApplied = "NotApplied"
+	// ReasonPeersLost: another gateway cannot forward commands to a gateway that serves.
+	ReasonPeersLost = "PeersLost"
 	// ReasonNoStream: the owner of a volume has no stream to the control plane.
 	ReasonNoStream = "NoStream"
 	// ReasonJobFailed: a job has failed and is tried again.

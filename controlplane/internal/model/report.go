@@ -51,7 +51,7 @@ type VolumeObservation struct {
 	MediumProblem string `json:"mediumProblem,omitempty"`
 	// MediumNotReady: the gateway answers medium access commands with NOT READY.
 	MediumNotReady bool `json:"mediumNotReady,omitempty"`
-	// MediumStuck: the medium has commands of hosts and completes none. They wait.
+	// MediumStuck: the medium completes none of the commands of hosts for 1.4 s, or one of them takes more than 10 s. They wait.
 	MediumStuck bool `json:"mediumStuck,omitempty"`
 	// MediumErrors: commands of hosts ended with errors of the medium a short time ago.
 	MediumErrors bool `json:"mediumErrors,omitempty"`
@@ -81,7 +81,13 @@ type PeerReport struct {
 	Reach    Reach      `json:"reach"`
 	// Silent is the time since the reporter received anything from the peer, by the reporter's clock.
 	Silent time.Duration `json:"silent,omitempty"`
+	// Refusal is why the peer refuses the reporter's login. Its process answers, so Reach is Connected, which never counts towards a
+	// death (R1); a leader of an earlier version, which does not know this field, decides the same.
+	Refusal string `json:"refusal,omitempty"`
 }
+
+// Forwards reports whether the reporter can forward commands to the peer.
+func (r PeerReport) Forwards() bool { return r.Reach == PeerConnected && r.Refusal == "" }
 
 // PoolReport is a gateway's report about a storage pool. There is one for each pool and gateway.
 type PoolReport struct {

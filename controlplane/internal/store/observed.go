@@ -145,12 +145,11 @@ func (c *Connection) ObserveVolumes(ctx context.Context, observed map[string]mod
 }
 
 // ObservePeer stores whether the gateway reaches another incarnation. The caller calls it for every report: a report on an
-// unreachable peer is stored each time, because the leader counts only reports of its own term (R1). silent is the time since the
-// gateway received anything from the peer. Errors: ErrReplaced, ErrExpired.
-func (c *Connection) ObservePeer(ctx context.Context, peer model.GatewayRef, reach model.Reach, silent time.Duration) error {
-	key := fmt.Sprintf("%speer/%d/%d", c.store.observedPrefix(), peer.Number, c.Ref.Number)
-	return c.observe(ctx, []keyed{{key: key, record: model.PeerReport{Reporter: c.Ref, Peer: peer, Reach: reach, Silent: silent},
-		always: reach != model.PeerConnected}})
+// unreachable peer is stored each time, because the leader counts only reports of its own term (R1). Errors: ErrReplaced, ErrExpired.
+func (c *Connection) ObservePeer(ctx context.Context, report model.PeerReport) error {
+	report.Reporter = c.Ref
+	key := fmt.Sprintf("%speer/%d/%d", c.store.observedPrefix(), report.Peer.Number, c.Ref.Number)
+	return c.observe(ctx, []keyed{{key: key, record: report, always: report.Reach != model.PeerConnected}})
 }
 
 // ObservePool stores the gateway's report on the pool report.UID. Errors: ErrReplaced, ErrExpired.

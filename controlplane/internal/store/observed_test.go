@@ -150,7 +150,7 @@ func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
 	b := model.GatewayRef{Number: 2, Incarnation: "x"}
 	tell := func(reach model.Reach) {
 		t.Helper()
-		if err := a.ObservePeer(t.Context(), b, reach, time.Second); err != nil {
+		if err := a.ObservePeer(t.Context(), model.PeerReport{Peer: b, Reach: reach, Silent: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestReportsAreDeletedWithTheirVolumeAndTheirGateway(t *testing.T) {
 	for _, err := range []error{
 		a.ObserveVolumes(ctx, map[string]model.VolumeObservation{uid: {State: model.VolumeServing}, "w": {State: model.VolumeServing}}),
 		b.ObserveVolumes(ctx, map[string]model.VolumeObservation{uid: {State: model.VolumeReleased}}),
-		a.ObservePeer(ctx, b.Ref, model.PeerRefused, 0), b.ObservePeer(ctx, a.Ref, model.PeerConnected, 0),
+		a.ObservePeer(ctx, model.PeerReport{Peer: b.Ref, Reach: model.PeerRefused}), b.ObservePeer(ctx, model.PeerReport{Peer: a.Ref, Reach: model.PeerConnected}),
 		b.ObservePool(ctx, model.PoolReport{UID: "p"}), b.ObserveLoads(ctx, model.LoadReport{Sessions: 1}),
 		b.ObserveLoads(ctx, model.LoadReport{Sessions: 2}),
 	} {

@@ -19,7 +19,8 @@ void Contact::reached(const std::vector<wire::PeerObserved>& peers) {
   const std::lock_guard lock(mutex_);
   lost_peers_.clear();
   for (const wire::PeerObserved& peer : peers) {
-    if (peer.reach() == wire::PEER_REACH_REFUSED || peer.reach() == wire::PEER_REACH_SILENT) {
+    if (peer.reach() == wire::PEER_REACH_REFUSED || peer.reach() == wire::PEER_REACH_SILENT ||
+        !peer.refusal().empty()) {
       lost_peers_.insert(static_cast<uint16_t>(peer.number()));
     }
   }

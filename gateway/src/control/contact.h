@@ -23,7 +23,8 @@ class Contact {
 
   void stream_opened();
   void stream_lost(Nanos now);
-  // How this gateway reaches its peers now; those that are not in `peers` count as reached.
+  // How this gateway reaches its peers now. A peer that refuses its login is not reached; a peer
+  // that `peers` does not name is.
   void reached(const std::vector<wire::PeerObserved>& peers);
 
   // No stream for limits::kCutOff, and the gateway of this number is not reached.

@@ -27,6 +27,14 @@ TEST(ContactTest, AGatewayIsCutOffFromAnOwnerThatItLostLongAfterItsStream) {
   }
 }
 
+TEST(ContactTest, AnOwnerThatRefusesTheLoginIsNotReached) {
+  Contact contact(0);
+  std::vector<wire::PeerObserved> peers = owner_is(wire::PEER_REACH_CONNECTED);
+  peers[0].set_refusal("authentication failure");
+  contact.reached(peers);
+  EXPECT_TRUE(contact.cut_off_from(kOwner, limits::kCutOff));
+}
+
 TEST(ContactTest, AGatewayThatStartsWithoutControlPlaneCountsFromItsStart) {
   Contact contact(5 * kSecond);
   contact.reached(owner_is(wire::PEER_REACH_SILENT));

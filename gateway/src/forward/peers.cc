@@ -9,8 +9,7 @@ void Peers::set_on_change(std::function<void(const std::vector<Peer>&)> f) {
   callbacks_.on_change = std::move(f);
 }
 
-void Peers::set_on_reach(
-    std::function<void(uint16_t, const std::string&, Reach, uint32_t silent_ms)> f) {
+void Peers::set_on_reach(OnReach f) {
   const std::lock_guard lock(mutex_);
   callbacks_.on_reach = std::move(f);
 }
@@ -50,19 +49,17 @@ std::optional<Peer> Peers::find(uint16_t number) const {
   return it->second.peer;
 }
 
-void Peers::found(uint16_t number, const std::string& incarnation, Reach reach,
-                  uint32_t silent_ms) {
-  std::function<void(uint16_t, const std::string&, Reach, uint32_t)> tell;
+void Peers::found(uint16_t number, const std::string& incarnation, const Finding& finding) {
+  OnReach report;
   {
     const std::lock_guard lock(mutex_);
     const auto it = book_.find(number);
     if (it == book_.end() || it->second.peer.incarnation != incarnation) return;
-    const Finding finding{reach, silent_ms};
     if (it->second.finding == finding) return;
     it->second.finding = finding;
-    tell = callbacks_.on_reach;
+    report = callbacks_.on_reach;
   }
-  if (tell) tell(number, incarnation, reach, silent_ms);
+  if (report) report(number, incarnation, finding);
 }
 
 Peers::Finding Peers::finding(uint16_t number) const {

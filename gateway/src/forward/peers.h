@@ -37,17 +37,22 @@ class Peers {
   struct Finding {
     Reach reach = Reach::kUnknown;
     uint32_t silent_ms = 0;  // for kSilent, at the time of the result
+    // For kConnected: why the peer refuses this gateway's login, so that nothing can be forwarded
+    // to it. Its process answers, so this never counts towards its death (DESIGN R1). Empty:
+    // accepted.
+    std::string refusal;
     bool operator==(const Finding&) const = default;
   };
+  using OnReach =
+      std::function<void(uint16_t number, const std::string& incarnation, const Finding&)>;
   struct Callbacks {
     // The list changed; `fenced` contains the newly fenced peers.
     std::function<void(const std::vector<Peer>& fenced)> on_change;
     // The reachability of a peer changed; reported to the control plane.
-    std::function<void(uint16_t number, const std::string& incarnation, Reach, uint32_t silent_ms)>
-        on_reach;
+    OnReach on_reach;
   };
   void set_on_change(std::function<void(const std::vector<Peer>& fenced)> f);
-  void set_on_reach(std::function<void(uint16_t, const std::string&, Reach, uint32_t silent_ms)> f);
+  void set_on_reach(OnReach f);
 
   // Replaces the list. Peers beyond limits::kMaxPeers are omitted.
   void set(const std::vector<Peer>& peers);
@@ -55,7 +60,7 @@ class Peers {
   std::optional<Peer> find(uint16_t number) const;
 
   // Records a result for this incarnation; removed with the incarnation.
-  void found(uint16_t number, const std::string& incarnation, Reach reach, uint32_t silent_ms);
+  void found(uint16_t number, const std::string& incarnation, const Finding& finding);
   Finding finding(uint16_t number) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "forward/probe.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log_repeats.h"
@@ -20,10 +21,12 @@ Probe::~Probe() {
   if (stream_) stream_->close();
 }
 
-void Probe::found(Reach reach) {
+void Probe::found(Reach reach, std::string refusal) {
   const Nanos silence = reach == Reach::kSilent ? *now_ - last_received_ : 0;
-  around_.peers->found(peer_.number, peer_.incarnation, reach,
-                       static_cast<uint32_t>(silence / kSecond * 1000));
+  around_.peers->found(peer_.number, peer_.incarnation,
+                       {.reach = reach,
+                        .silent_ms = static_cast<uint32_t>(silence / kSecond * 1000),
+                        .refusal = std::move(refusal)});
 }
 
 void Probe::dial() {
@@ -79,12 +82,14 @@ void Probe::on_ended(Ending why) {
         dial();
         break;
       }
-      // Another process has the port, so this one has not (LoginStatus::kTargetRemoved). Else it
-      // is there, and only doesn't like us.
-      const bool replaced = gone->login_status() == 0x0204;
-      found(replaced ? Reach::kRefused : Reach::kConnected);
+      // Another process has the port, so this process has ended (LoginStatus::kTargetRemoved).
+      if (gone->login_status() == 0x0204) {
+        found(Reach::kRefused);
+      } else {
+        found(Reach::kConnected, gone->reason());
+      }
       log::repeated(log::Level::kWarning, std::to_string(peer_.number) + " " + gone->reason(),
-                    "a gateway refuses to be asked whether it is there",
+                    "another gateway refuses the login of this one",
                     {{"peer", peer_.number}, {"reason", gone->reason()}});
       break;
     }

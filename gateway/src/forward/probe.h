@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "forward/dialer.h"
 #include "forward/owner_login.h"
@@ -29,7 +30,7 @@ class Probe final : public StreamUser {
   void on_ended(Ending why) override;
 
  private:
-  void found(Reach reach);
+  void found(Reach reach, std::string refusal = {});
   void dial();
   void send_keepalive();
 

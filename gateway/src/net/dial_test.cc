@@ -276,9 +276,9 @@ class TwoEngines : public testing::Test {
   }
   void introduce(const std::string& incarnation = "first") {
     sides_[0].engine->peers().set_on_reach(
-        [this](uint16_t, const std::string&, forward::Reach reach, uint32_t) {
+        [this](uint16_t, const std::string&, const forward::Peers::Finding& found) {
           const std::lock_guard lock(mutex_);
-          reach_ = reach;
+          reach_ = found.reach;
           changed_.notify_all();
         });
     sides_[0].engine->peers().set({{2, incarnation, sides_[1].address, false, ""}});

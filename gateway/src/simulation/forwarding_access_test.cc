@@ -41,6 +41,19 @@ TEST_F(ForwardingAccess, ALoginWithAWrongKeyIsRefused) {
   EXPECT_TRUE(pair_.owner.target().nexuses().empty());
 }
 
+TEST_F(ForwardingAccess, AProbeReportsWhyThePeerRefusesTheLogin) {
+  pair_.origin.gateway().forwarding.set_keys({{"key-1", "another key of the same length"}});
+  pair_.reset_connections();
+  pair_.advance(2 * kSecond);
+  const forward::Peers::Finding refused = pair_.forwarder.peers().finding(GatewayPair::kOwner);
+  EXPECT_EQ(refused.reach, forward::Reach::kConnected) << "its process answers";
+  EXPECT_NE(refused.refusal, "");
+  pair_.origin.gateway().forwarding.set_keys({{"key-1", "a forwarding key of some length"}});
+  pair_.advance(2 * kSecond);
+  EXPECT_EQ(pair_.forwarder.peers().finding(GatewayPair::kOwner),
+            (forward::Peers::Finding{.reach = forward::Reach::kConnected}));
+}
+
 TEST_F(ForwardingAccess, AFencedGatewayIsRefusedAndLosesItsSessions) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   iscsi::Gateway& owner = pair_.owner.gateway();

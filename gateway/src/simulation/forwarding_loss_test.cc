@@ -327,11 +327,12 @@ TEST_F(ForwardingLoss, CommandsAreForwardedAgainAfterTheOwnersFenceIsLifted) {
 TEST_F(ForwardingLoss, AProbeReportsWhetherThePeerIsReachable) {
   std::vector<Reach> told;
   pair_.forwarder.peers().set_on_reach(
-      [&](uint16_t number, const std::string& incarnation, Reach reach, uint32_t silent_ms) {
+      [&](uint16_t number, const std::string& incarnation, const forward::Peers::Finding& found) {
         EXPECT_EQ(number, GatewayPair::kOwner);
         EXPECT_EQ(incarnation, "owner-a");
-        EXPECT_EQ(silent_ms != 0, reach == Reach::kSilent);
-        if (told.empty() || told.back() != reach) told.push_back(reach);
+        EXPECT_EQ(found.silent_ms != 0, found.reach == Reach::kSilent);
+        EXPECT_EQ(found.refusal, "");
+        if (told.empty() || told.back() != found.reach) told.push_back(found.reach);
       });
   pair_.advance(kSecond);
   EXPECT_EQ(told, (std::vector{Reach::kConnected}));

@@ -3436,8 +3436,9 @@ type VolumeObserved struct {
 	// SERVING: commands for the medium end with NOT READY because of medium_problem. Otherwise the medium works, but the next
 	// opening will fail, for example because another file has the image's name.
 	MediumNotReady bool `protobuf:"varint,9,opt,name=medium_not_ready,json=mediumNotReady,proto3" json:"medium_not_ready,omitempty"`
-	// SERVING: the medium has commands of hosts, and has completed none for 1.4 s or longer. They wait, and get no error. Reported
-	// within 2 s after the first of them began, and again when the medium completes commands.
+	// SERVING: commands of hosts wait for the medium, and get no error. It has completed none of them for 1.4 s or longer: reported within
+	// 2 s after the first of them began. Or one of them takes longer than 10 s although others complete: reported within 13 s. Reported
+	// again when neither is true any more.
 	MediumStuck bool `protobuf:"varint,10,opt,name=medium_stuck,json=mediumStuck,proto3" json:"medium_stuck,omitempty"`
 	// SERVING: commands of hosts ended with MEDIUM ERROR or HARDWARE ERROR (SPC-5 §4.4.8) within the last 30 s.
 	MediumErrors  bool `protobuf:"varint,11,opt,name=medium_errors,json=mediumErrors,proto3" json:"medium_errors,omitempty"`
@@ -4067,8 +4068,11 @@ type PeerObserved struct {
 	Incarnation string `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// What the gateway found.
 	Reach PeerReach `protobuf:"varint,3,opt,name=reach,proto3,enum=sluice.v1.PeerReach" json:"reach,omitempty"`
-	// Time since the peer was heard last, in milliseconds.
-	SilentMs      uint32 `protobuf:"varint,4,opt,name=silent_ms,json=silentMs,proto3" json:"silent_ms,omitempty"`
+	// Time since the gateway received anything from the peer, in milliseconds, if `reach` is PEER_REACH_SILENT; otherwise 0.
+	SilentMs uint32 `protobuf:"varint,4,opt,name=silent_ms,json=silentMs,proto3" json:"silent_ms,omitempty"`
+	// Why the peer refuses the login of the gateway, if its process answers: `reach` is PEER_REACH_CONNECTED. Nothing can be forwarded to
+	// the peer then. Empty: the peer accepts the login, or is not reached.
+	Refusal       string `protobuf:"bytes,5,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4129,6 +4133,13 @@ func (x *PeerObserved) GetSilentMs() uint32 {
 		return x.SilentMs
 	}
 	return 0
+}
+
+func (x *PeerObserved) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
 }
 
 // PoolObserved reports the state of a storage pool.
@@ -6119,12 +6130,13 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
 	"target_iqn\x18\x04 \x01(\tR\ttargetIqn\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05count\x18\x06 \x01(\x04R\x05count\"\x91\x01\n" +
+	"\x05count\x18\x06 \x01(\x04R\x05count\"\xab\x01\n" +
 	"\fPeerObserved\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
 	"\x05reach\x18\x03 \x01(\x0e2\x14.sluice.v1.PeerReachR\x05reach\x12\x1b\n" +
-	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xc8\x03\n" +
+	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\x12\x18\n" +
+	"\arefusal\x18\x05 \x01(\tR\arefusal\"\xc8\x03\n" +
 	"\fPoolObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12%\n" +
 	"\x0ecapacity_bytes\x18\x02 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
