@@ -12,7 +12,7 @@ const (
 	reasonMediumFailed = model.ReasonMediumFailed
 	// reasonMediumMisplaced: hosts use the medium, but the next opening will fail.
 	reasonMediumMisplaced = model.ReasonMediumMisplaced
-	// reasonMediumStuck: commands of hosts wait for the medium, which completes none.
+	// reasonMediumStuck: commands of hosts wait for the medium.
 	reasonMediumStuck = model.ReasonMediumStuck
 	// reasonMediumErrors: commands of hosts end with errors of the medium. Others succeed, as far as known.
 	reasonMediumErrors = model.ReasonMediumErrors
@@ -30,7 +30,7 @@ func (v *LeaderView) medium(volume *model.Volume) (reason, message string) {
 	case r.MediumNotReady:
 		reason = reasonMediumFailed
 	case r.MediumStuck:
-		reason, message = reasonMediumStuck, "the medium has commands of hosts and completes none; hosts wait for it"
+		reason, message = reasonMediumStuck, "the medium completes none of the commands of hosts, or one of them takes more than 10 s; hosts wait for it"
 	case r.MediumErrors:
 		reason, message = reasonMediumErrors, "commands of hosts ended with errors of the medium within the last 30 s"
 	case r.MediumProblem != "":

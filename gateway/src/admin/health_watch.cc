@@ -44,7 +44,7 @@ class StuckMedia {
     for (const auto& target : exports.all()) {
       for (const auto& entry : target->luns()) {
         entry.unit->poll_progress(now);
-        if (!entry.unit->stuck()) continue;
+        if (!entry.unit->medium_hangs()) continue;
         std::string medium = entry.unit->shared_backend()->hangs_with();
         if (medium.empty()) medium = entry.unit->uuid_text();
         first.try_emplace(medium, entry.unit->uuid_text());
@@ -53,8 +53,10 @@ class StuckMedia {
     }
     for (const auto& [medium, units] : found) {
       if (stuck_.contains(medium)) continue;
-      log::error("a medium is stuck: it has commands, and completes none",
-                 {{"medium", medium}, {"units", units.size()}, {"unit", first[medium]}});
+      log::error(
+          "a medium is stuck: it completes none of its commands, or one of them takes more than 10 "
+          "s",
+          {{"medium", medium}, {"units", units.size()}, {"unit", first[medium]}});
     }
     for (const auto& [medium, units] : stuck_) {
       if (!found.contains(medium)) {

@@ -202,13 +202,13 @@ TEST_F(Health, OneLineReportsAllStuckUnitsOfAMediumAndOneThatItContinues) {
   }
   exports_.find("iqn.2026-11.example:t")->set_luns(luns, reactors_);
   const auto counters = [&](size_t lun) -> auto& { return luns[lun].unit->statistics().shard(0); };
-  for (const size_t lun : {0, 1}) counters(lun).requests_submitted.add(1);
+  for (const size_t lun : {0, 1}) luns[lun].unit->statistics().begin_request(counters(lun));
   HealthWatch watch(exports_);
   until_logged("a medium is stuck");
   EXPECT_TRUE(luns[1].unit->stuck());
   EXPECT_EQ(state(), "stuck");
   EXPECT_FALSE(luns[2].unit->stuck());
-  for (const size_t lun : {0, 1}) counters(lun).requests_completed.add(1);
+  for (const size_t lun : {0, 1}) lun::UnitStatistics::end_request(counters(lun), 0);
   until_logged("a medium completes commands again");
   go.count_down();
   EXPECT_TRUE(watch.stop());

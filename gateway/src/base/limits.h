@@ -205,6 +205,9 @@ inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // A unit is stuck if its backend has requests and has completed none for this time. Hosts repeat
 // commands after 10 to 60 s, and a healthy disk under its full load completes some every 0.1 s.
 inline constexpr Nanos kUnitStuck = 1400 * kMillisecond;
+// A request that is in progress for this time is hung, also if others complete. A disk repeats a
+// command that it can't read for some seconds.
+inline constexpr Nanos kRequestHung = 10 * kSecond;
 // How long an error of the medium is a problem of its unit. Hosts repeat failed commands sooner.
 inline constexpr Nanos kMediumErrorsKnown = 30 * kSecond;
 // Interval at which units are checked for both, and volumes for what is to be reported of them.

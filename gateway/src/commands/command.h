@@ -106,6 +106,7 @@ struct IoProgress {
   void (*next)(Unit& unit, Command& command) = nullptr;
   backend::Op op = backend::Op::kRead;
   uint8_t flags = 0;
+  uint8_t period = 0;      // of the request in progress (unit/request_ages.h)
   uint32_t vector = 0;     // first iovec that is not finished
   uint64_t offset = 0;     // bytes
   uint64_t remaining = 0;  // bytes

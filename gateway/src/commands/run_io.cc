@@ -19,7 +19,7 @@ UnitStatistics::Shard& counters(const Command& command) {
 
 void on_done(backend::Io& io) {
   Command& command = *static_cast<Command*>(io.context);
-  counters(command).requests_completed.add(1);
+  UnitStatistics::end_request(counters(command), command.progress.period);
   go_on(command);
 }
 
@@ -71,7 +71,7 @@ bool submit(Command& command) {
     }
   }
   if (command.itl->unit().backend().submit(io, *command.nexus->reactor_context().aio)) return true;
-  counters(command).requests_submitted.add(1);
+  progress.period = command.itl->unit().statistics().begin_request(counters(command));
   return false;
 }
 
@@ -107,7 +107,8 @@ void go_on(Command& command) {
 void run_io(Unit& /*unit*/, Command& command, backend::Op op, uint8_t flags, uint64_t offset,
             uint64_t length, Handler next) {
   IoProgress::Step* const step = command.progress.step;
-  command.progress = {step, next, op, flags, 0, offset, length};
+  command.progress = {
+      .step = step, .next = next, .op = op, .flags = flags, .offset = offset, .remaining = length};
   if (step) {
     step->restarted = true;  // call_next() submits it
     return;

@@ -157,9 +157,11 @@ void add_lun(Families& out, const Labels& lun, const lun::Unit& unit) {
   out.gauge("lun_size_bytes", "Capacity.", lun, number(unit.blocks() * unit.block_size()));
   out.gauge("lun_ready", "1 while the LUN serves I/O, 0 while it is NOT READY.", lun,
             (unit.gate() & lun::Unit::kNotReady) == 0 ? 1 : 0);
-  out.gauge("lun_stuck",
-            "1 while the medium of the LUN has commands and has completed none for 1.4 s, else 0.",
-            lun, unit.stuck() ? 1 : 0);
+  out.gauge(
+      "lun_stuck",
+      "1 while the medium of the LUN completes none of its commands for 1.4 s, or one of them "
+      "takes more than 10 s, else 0.",
+      lun, unit.medium_hangs() ? 1 : 0);
 }
 
 }  // namespace

@@ -76,6 +76,23 @@ TEST_F(StuckUnit, IsNotOneThatIsIdleOrCompletesOneRequestAfterTheOther) {
   EXPECT_FALSE(poll_after(limits::kUnitStuck - 1));
 }
 
+TEST_F(StuckUnit, ReportsARequestThatHangsAmongOthersAndAcceptsMore) {
+  read(1);
+  poll_after(0);
+  const Nanos begun = now;
+  while (!unit->medium_hangs() && now - begun < 2 * limits::kRequestHung) {
+    read(1);
+    EXPECT_FALSE(poll_after(kSecond));
+    backend->release_last();
+  }
+  EXPECT_GE(now - begun, limits::kRequestHung);
+  EXPECT_TRUE(unit->medium_health().stuck);
+  EXPECT_FALSE(unit->stuck()) << "others complete, so it has no limit";
+  backend->release_all();
+  poll_after(0);
+  EXPECT_FALSE(unit->medium_health().stuck);
+}
+
 // A host that sends no data is no matter of the medium.
 TEST_F(StuckUnit, IsNotOneWhoseCommandsWaitForData) {
   Task& write = make(write16(0, 1), Bytes(512));

@@ -9,7 +9,7 @@ namespace sluice::lun {
 struct MediumHealth {
   bool ready = true;    // false: commands for the medium end with NOT READY
   std::string problem;  // cause and remedy; empty: no problem
-  bool stuck = false;   // its backend has completed nothing for a time (unit/progress_watch.h)
+  bool stuck = false;   // commands wait for it (Unit::medium_hangs)
   bool errors = false;  // commands ended with its errors a short time ago (unit/error_watch.h)
   bool operator==(const MediumHealth&) const = default;
 };

@@ -13,9 +13,9 @@ namespace sluice::lun {
 
 class ProgressWatch {
  public:
-  // `submitted` and `completed`: numbers of requests until now. True: it is stuck.
-  bool is_stuck(uint64_t submitted, uint64_t completed, Nanos now) {
-    const bool busy = submitted != completed;
+  // `in_progress`: number of requests now; `completed`: until now. True: it is stuck.
+  bool is_stuck(uint64_t in_progress, uint64_t completed, Nanos now) {
+    const bool busy = in_progress != 0;
     if (!busy || !was_busy_ || completed != completed_) since_ = now;
     was_busy_ = busy;
     completed_ = completed;

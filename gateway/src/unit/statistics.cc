@@ -1,6 +1,7 @@
 #include "unit/statistics.h"
 
 #include <cmath>
+#include <numeric>
 
 namespace sluice::lun {
 
@@ -86,11 +87,16 @@ UnitStatistics::Requests UnitStatistics::requests() const {
   for (const auto& pointer : shards_) {
     const Shard* shard = pointer.load(std::memory_order_acquire);
     if (!shard) continue;
-    // Read before the submitted ones, so that a request counts as in progress rather than not.
     all.completed += shard->requests_completed.get();
-    all.submitted += shard->requests_submitted.get();
+    for (unsigned p = 0; p < RequestAges::kPeriods; ++p) {
+      all.by_period[p] += shard->requests_in_progress[p].get();
+    }
   }
   return all;
+}
+
+uint64_t UnitStatistics::Requests::in_progress() const {
+  return std::accumulate(by_period.begin(), by_period.end(), uint64_t{0});
 }
 
 uint64_t UnitStatistics::failures(Failure failure) const {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "scsi/command_table.h"
 #include "scsi/sense.h"
+#include "unit/request_ages.h"
 
 namespace sluice::lun {
 
@@ -83,6 +84,9 @@ class UnitStatistics {
     void add(uint64_t n) {
       value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }
+    void subtract(uint64_t n) {
+      value_.store(value_.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
+    }
     uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
    private:
@@ -101,8 +105,9 @@ class UnitStatistics {
 
   struct alignas(64) Shard {
     Cell begun;
-    Cell requests_submitted;  // to the backend, which did not complete them at once
-    Cell requests_completed;  // those of them that are complete
+    // Requests that the backend did not complete at once: begin_request(), end_request().
+    std::array<Cell, RequestAges::kPeriods> requests_in_progress;  // by the period of their begin
+    Cell requests_completed;
     std::array<Cell, kActivities> operations;
     Cell read_bytes;
     Cell written_bytes;
@@ -131,15 +136,30 @@ class UnitStatistics {
 
   // Numbers of requests of commands that the backend did not complete at once.
   struct Requests {
-    uint64_t submitted = 0;
+    std::array<uint64_t, RequestAges::kPeriods> by_period{};  // in progress
     uint64_t completed = 0;
-    uint64_t in_progress() const { return submitted > completed ? submitted - completed : 0; }
+    uint64_t in_progress() const;
   };
-  Requests requests() const;                 // any thread
+  Requests requests() const;  // any thread
+  // On the reactor of the shard. The result is for end_request().
+  uint8_t begin_request(Shard& shard) const {
+    const uint8_t period = ages_.current();
+    shard.requests_in_progress[period].add(1);
+    return period;
+  }
+  static void end_request(Shard& shard, uint8_t period) {
+    shard.requests_in_progress[period].subtract(1);
+    shard.requests_completed.add(1);
+  }
+  // Whether a request is hung (unit/request_ages.h). One thread.
+  bool has_hung_request(const Requests& now_in_progress, Nanos now) {
+    return ages_.poll(now_in_progress.by_period, now);
+  }
   uint64_t failures(Failure failure) const;  // any thread
 
  private:
   Shard& make_shard(unsigned reactor);
+  RequestAges ages_;
   // created at a reactor's first command, because there may be many units
   std::vector<std::atomic<Shard*>> shards_;
 };

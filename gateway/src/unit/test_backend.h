@@ -79,6 +79,13 @@ class TestBackend : public backend::Backend {
     execute(*io);
     io->done(*io);
   }
+  // Executes the latest delayed request.
+  void release_last() {
+    backend::Io* io = held.back();
+    held.pop_back();
+    execute(*io);
+    io->done(*io);
+  }
   void release_all() {
     while (!held.empty()) release_one();
   }

@@ -104,7 +104,8 @@ void Unit::poll_progress(Nanos now) {
   has_errors_.store(errors_.has_errors(statistics_->failures(Failure::kMedium), now),
                     std::memory_order_relaxed);
   const UnitStatistics::Requests requests = statistics_->requests();
-  const bool found = progress_.is_stuck(requests.submitted, requests.completed, now);
+  has_hung_request_.store(statistics_->has_hung_request(requests, now), std::memory_order_relaxed);
+  const bool found = progress_.is_stuck(requests.in_progress(), requests.completed, now);
   if (found == stuck()) return;
   found ? raise_gate(kStuck) : lower_gate(kStuck);
 }
@@ -113,7 +114,7 @@ MediumHealth Unit::medium_health() const {
   const std::lock_guard lock(mutex_);
   return {.ready = medium_.ready,
           .problem = medium_.problem,
-          .stuck = stuck(),
+          .stuck = medium_hangs(),
           .errors = has_errors_.load(std::memory_order_relaxed)};
 }
 

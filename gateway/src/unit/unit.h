@@ -162,7 +162,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // Control thread, every limits::kStuckPoll: finds out whether the backend is stuck, and whether
   // commands end with errors of the medium, without a call that may wait for it.
   void poll_progress(Nanos now);
-  bool stuck() const { return (gate() & kStuck) != 0; }  // as of the last poll; any thread
+  // As of the last poll; any thread. A stuck backend has requests and has completed none for
+  // limits::kUnitStuck: it accepts few more.
+  bool stuck() const { return (gate() & kStuck) != 0; }
+  // It is stuck, or has not completed one of its requests for limits::kRequestHung.
+  bool medium_hangs() const { return stuck() || has_hung_request_.load(std::memory_order_relaxed); }
   Result<void> check_medium() const;   // ok without a backend; any thread except a reactor's
   MediumHealth medium_health() const;  // as of the last polls; any thread
   bool write_cache() const;            // any thread
@@ -227,9 +231,10 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};
   MediumHealth medium_;
-  ProgressWatch progress_;  // of poll_progress(), as the next two
+  ProgressWatch progress_;  // of poll_progress(), as the next three
   ErrorWatch errors_;
   std::atomic<bool> has_errors_{false};
+  std::atomic<bool> has_hung_request_{false};
   ModeParameters mode_;
   const std::unique_ptr<AttachedNexuses> attached_;
   std::vector<std::weak_ptr<ExportingTarget>> targets_;

@@ -216,11 +216,11 @@ bool Copier::submit(Chunk& chunk) {
   io.context = &chunk;
   io.done = [](backend::Io& finished) {
     Chunk& c = *static_cast<Chunk*>(finished.context);
-    c.copier->counters(c).requests_completed.add(1);
+    UnitStatistics::end_request(c.copier->counters(c), c.period);
     c.copier->go_on(c);
   };
   if (unit_of(chunk).backend().submit(io, *context_.aio)) return true;
-  counters(chunk).requests_submitted.add(1);
+  chunk.period = unit_of(chunk).statistics().begin_request(counters(chunk));
   return false;
 }
 

@@ -71,6 +71,7 @@ class Copier {
     uint64_t moved = 0;
     bool busy = false;
     bool writing = false;
+    uint8_t period = 0;  // of its request in progress (unit/request_ages.h)
     RangeHold hold;
     backend::Io io;
   };
