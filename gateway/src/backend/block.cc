@@ -15,11 +15,13 @@
 #include "backend/lock.h"
 #include "backend/size_text.h"
 #include "backend/zeros.h"
+#include "base/limits.h"
 
 namespace sluice::backend {
 namespace {
 
 Result<FileDescriptor> open_exclusively(const Spec& spec, dev_t device) {
+  OpenFile::wait_for_closing(device, limits::kUnitLeaves);
   FileDescriptor fd(::open(spec.path.c_str(),
                            (spec.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_EXCL | O_DIRECT));
   if (fd.valid()) return fd;

@@ -1,8 +1,6 @@
 #include "backend/descriptor.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -31,13 +29,6 @@ constexpr int kRwfAtomic = 0x40;
 
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
-// The number of a block device. For a file: of the device that holds its file system.
-dev_t device_of(int fd) {
-  struct stat status{};
-  if (fstat(fd, &status) != 0) return 0;  // no device has this number
-  return S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev;
-}
-
 std::string name_of(dev_t device) {
   return "device " + std::to_string(major(device)) + ':' + std::to_string(minor(device));
 }
@@ -60,25 +51,25 @@ void note_free_bytes(AioOp& op) {
 }  // namespace
 
 Descriptor::Descriptor(const Spec& spec, Setup setup)
-    : fd_(std::move(setup.fd)),
+    : file_(std::move(setup.fd)),
       info_(setup.info),
       path_(spec.path),
-      hangs_with_(name_of(device_of(fd_.get()))),
+      hangs_with_(name_of(device_of(fd()))),
       block_size_(spec.block_size),
       base_(setup.base),
       atomic_segments_(setup.atomic_segments),
       buffered_(setup.buffered),
-      device_(DeviceThreads::of(device_of(fd_.get()))),
+      device_(DeviceThreads::of(device_of(fd()))),
       writes_(DeviceThreads::make_strand()),
       syncs_(DeviceThreads::make_strand()),
-      medium_({.fd = fd_.get(),
+      medium_({.fd = fd(),
                .path = spec.path,
                .base = setup.base,
                .is_device = setup.is_device,
                .read_only = setup.info.read_only,
                .sentinel = std::move(setup.sentinel)},
               setup.size),
-      eraser_({.fd = fd_.get(),
+      eraser_({.fd = fd(),
                .threads = device_.get(),
                .strand = setup.is_device ? nullptr : writes_.get(),
                .base = setup.base,
@@ -89,24 +80,21 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
 
 // Acknowledged data must not stay in the page cache only when the gateway ends: after an orderly
 // stop or the removal of a LUN all data is on the medium.
-Descriptor::~Descriptor() { sync_cache(); }
-
-void Descriptor::sync_cache() {
-  if (closed_.load(std::memory_order_relaxed)) return;
-  if (write_cache() && !info_.read_only) fdatasync(fd_.get());
+Descriptor::~Descriptor() {
+  if (must_sync_at_end()) file_.sync_at_end();
 }
 
-// A call of another thread may still use the open file, so the lock is released explicitly. The
-// descriptor number stays in use: a check() on another thread must not access another file.
+bool Descriptor::must_sync_at_end() const {
+  return !closed_.load(std::memory_order_relaxed) && write_cache() && !info_.read_only;
+}
+
+void Descriptor::sync_cache() {
+  if (must_sync_at_end()) fdatasync(fd());
+}
+
 void Descriptor::close(std::function<void()> closed) {
-  if (!closed_.exchange(true)) {
-    medium_.stop();
-    flock(fd_.get(), LOCK_UN);
-    const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
-    // Without a free descriptor the file stays open until the destructor, but unlocked.
-    if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
-  }
-  closed();
+  if (!closed_.exchange(true)) medium_.stop();
+  file_.release(std::move(closed));
 }
 
 bool Descriptor::submit(Io& io, Aio& aio) {

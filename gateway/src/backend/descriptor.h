@@ -13,6 +13,7 @@
 #include "backend/bounce.h"
 #include "backend/device_threads.h"
 #include "backend/medium_watch.h"
+#include "backend/open_file.h"
 #include "backend/range_eraser.h"
 #include "backend/truncation_sentinel.h"
 #include "backend/writeback_losses.h"
@@ -51,7 +52,7 @@ class Descriptor : public Backend {
   };
   Descriptor(const Spec& spec, Setup setup);
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return file_.fd(); }
   const std::string& path() const { return path_; }
   uint32_t block_size() const { return block_size_; }
   uint64_t base() const { return base_; }
@@ -78,11 +79,13 @@ class Descriptor : public Backend {
   void judge(Io& io);
 
   bool must_be_durable(const Io& io) const;
+  // Whether data that was acknowledged may be in the page cache only.
+  bool must_sync_at_end() const;
   int64_t outcome(const Io& io, int64_t result);
   bool sync(Io& io, int64_t result);
   static void on_synced(AioOp& op, int32_t result);
 
-  const FileDescriptor fd_;
+  OpenFile file_;
   const Info info_;
   const std::string path_;
   const std::string hangs_with_;

@@ -17,6 +17,7 @@
 #include "backend/lock.h"
 #include "backend/size_text.h"
 #include "backend/zeros.h"
+#include "base/limits.h"
 
 namespace sluice::backend {
 namespace {
@@ -86,6 +87,7 @@ Result<FileDescriptor> open_locked(const Spec& spec) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     Result<FileDescriptor> fd = open_or_create(spec);
     if (!fd) return fd;
+    OpenFile::wait_for_closing(device_of(fd->get()), limits::kUnitLeaves);
     Result<void> locked = lock_file(fd->get(), spec.path, spec.read_only);
     if (!locked) return Error{locked.error()};
     struct stat ours, named;
