@@ -74,8 +74,10 @@ type Options struct {
 	Devices []string
 	// Ceph has the volumes, if set, instead of a directory.
 	Ceph *Ceph
-	// Replicas of the control plane: a single one has an embedded etcd, several share an etcd of three members.
+	// Replicas of the control plane: a single one has an embedded etcd, several share an etcd of EtcdMembers.
 	Replicas int
+	// EtcdMembers of the shared etcd; 0: three.
+	EtcdMembers int
 	// EtcdQuota is the most space of the database of each member, in bytes; 0: etcd's default.
 	EtcdQuota int64
 	// Fabrics of hosts, on each of which every gateway has a portal; empty: red and blue.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,12 @@ func etcdURL(member, peer int) string {
 }
 
 func (c *Cluster) startEtcd() error {
+	members := cmp.Or(c.EtcdMembers, etcdMembers)
 	var all []string
-	for i := range etcdMembers {
+	for i := range members {
 		all = append(all, fmt.Sprintf("etcd-%d=%s", i+1, etcdURL(i, 1)))
 	}
-	for i := range etcdMembers {
+	for i := range members {
 		name := fmt.Sprintf("etcd-%d", i+1)
 		p, err := c.start(name, ControlNode, []string{c.Etcd, "-name", name, "-data-dir", c.path(name), "-client", etcdURL(i, 0),
 			"-peer", etcdURL(i, 1), "-members", strings.Join(all, ","), "-quota-backend-bytes", fmt.Sprint(c.EtcdQuota)})

@@ -147,6 +147,15 @@ func (s *system) lastSeenAhead(gateway string) error {
 	return err
 }
 
+// Two replicas share an etcd of one member, whose loss ends both.
+func TestAStoreThatDoesNotSurviveTheLossOfAMemberIsReported(t *testing.T) {
+	s := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 2, EtcdMembers: 1})
+	f := fault{id: "StoreNotRedundant", object: "ControlPlane/", cause: "has 1 of the 3 members"}
+	if err := s.within(appears, func() error { return s.shows(&f, true) }); err != nil {
+		t.Error(err)
+	}
+}
+
 // A control plane of another version than its gateways, of one replica. One gateway is one too few.
 func TestAGatewayOfAnotherVersionIsReported(t *testing.T) {
 	program, _ := filepath.Abs("../../build/tools/sluice-controlplane-99")
