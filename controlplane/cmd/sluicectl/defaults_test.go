@@ -103,20 +103,6 @@ func TestADumpWithoutANameIsInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestAHostConfigurationWithoutAPortalNamesOneOfTheControlPlaneOrTheExample(t *testing.T) {
-	l := start(t)
-	if out := l.must("host-config", "linux"); !strings.Contains(out, "192.0.2.1:3260") {
-		t.Errorf("without a gateway: %s", out)
-	}
-	l.must("fabric", "create", "red")
-	l.must("gatewaypool", "create", "default", "--fabric", "red")
-	l.must("gateway", "create", "gw-7", "--node", "node-7", "--portal", "fabric=red,listen=192.0.2.7:3261",
-		"--forwarding-address", "192.0.2.7:3262")
-	if out := l.must("host-config", "linux"); !strings.Contains(out, "192.0.2.7:3261") {
-		t.Errorf("with a gateway: %s", out)
-	}
-}
-
 func TestTheTimeLimitIsThatOfTheHelp(t *testing.T) {
 	for arguments, want := range map[string]time.Duration{
 		"": 30 * time.Second, "--wait": 10 * time.Minute, "--wait --timeout 7s": 7 * time.Second, "--timeout 7s": 7 * time.Second,

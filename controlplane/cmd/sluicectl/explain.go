@@ -154,7 +154,7 @@ func (w *clusterObjects) sessionLink(h *pb.Host, t *pb.Target) link {
 	l := link{text: fmt.Sprintf("host %s has %d sessions to target %s", host, count, target)}
 	if count == 0 {
 		l.broken = "it is not logged in"
-		l.remedy = "log in as `sluicectl host-config linux` shows; `sluicectl events --name " + host + "` shows refused logins"
+		l.remedy = "run the script that `sluicectl host-config " + host + "` prints on the host; `sluicectl events --name " + host + "` shows refused logins"
 	}
 	return l
 }

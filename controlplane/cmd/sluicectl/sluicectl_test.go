@@ -161,16 +161,3 @@ func TestWrongUseEndsWithItsOwnExitCode(t *testing.T) {
 		}
 	}
 }
-
-func TestHostConfigPrintsWhatEachSystemNeeds(t *testing.T) {
-	for system, word := range map[string]string{"linux": `hardware_handler     "1 alua"`, "windows": "New-MSDSMSupportedHW",
-		"esxi": "VMW_SATP_ALUA", "proxmox": "replacement_timeout = 15"} {
-		var out strings.Builder
-		root := newRoot("sluicectl")
-		root.SetOut(&out)
-		root.SetArgs([]string{"host-config", system, "--portal", "192.0.2.7:3260"})
-		if err := root.Execute(); err != nil || !strings.Contains(out.String(), word) || !strings.Contains(out.String(), "192.0.2.7") {
-			t.Errorf("%s: %v\n%s", system, err, out.String())
-		}
-	}
-}

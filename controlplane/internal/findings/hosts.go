@@ -151,12 +151,12 @@ func (s *survey) hostPaths() {
 	}
 	for name, texts := range missing {
 		s.add(ruleHostPathMissing, Ref{model.KindHost, name}, "has sessions on some of its paths only; none to "+fewOf(texts),
-			"log in at the missing portals: `sluicectl host-config linux` shows them; look at the network and the log of the host", time.Time{},
+			"log in at the missing portals: `sluicectl host-config "+name+"` prints the script; look at the network and the log of the host", time.Time{},
 			settles(pathSettles))
 	}
 	for name, texts := range wrong {
 		s.add(ruleHostWrongFabric, Ref{model.KindHost, name}, "uses portals on fabrics that are not its own: "+fewOf(texts),
-			"log in at the portals that `sluicectl host-config linux` shows, or correct spec.switches of the host", time.Time{},
+			"log in at the portals that `sluicectl host-config "+name+"` names, or correct spec.switches of the host", time.Time{},
 			settles(pathSettles))
 	}
 }
