@@ -20,7 +20,7 @@ func createTarget(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	flags.StringVar(&spec.Iqn, "iqn", "", "iSCSI name; empty: made of the target's name")
 	flags.StringVar(&spec.GatewayPool, "gateway-pool", "default", "gateways that export it")
 	flags.Int32Var(&spec.Paths, "paths", 2, "gateways in the path set")
-	flags.StringArrayVar(&luns, "lun", nil, "LUN as ID=VOLUME or ID=VOLUME,ro; repeat for more")
+	flags.StringArrayVar(&luns, "lun", nil, "LUN as NUMBER=VOLUME or NUMBER=VOLUME,ro; repeat for more")
 	flags.StringSliceVar(&spec.Hosts, "host", nil, "hosts that may log in, by name")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
 		for _, text := range luns {
@@ -38,7 +38,7 @@ func readLun(text string) (*pb.TargetLun, error) {
 	id, volume, whole := strings.Cut(text, "=")
 	number, err := strconv.ParseInt(id, 10, 32)
 	if !whole || err != nil || volume == "" {
-		return nil, usagef("--lun %q: write ID=VOLUME, as in 0=orders", text)
+		return nil, usagef("LUN %q: write NUMBER=VOLUME, as in 0=orders, or NUMBER=VOLUME,ro", text)
 	}
 	volume, readOnly := strings.CutSuffix(volume, ",ro")
 	return &pb.TargetLun{Id: int32(number), Volume: volume, ReadOnly: readOnly}, nil

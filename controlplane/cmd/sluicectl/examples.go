@@ -43,6 +43,10 @@ var examples = map[string][]string{
 		"target create db --lun 0=orders --host web01 --wait",
 		"target create reports --lun 0=orders,ro --host web01 --paths 4",
 	},
+	"target add-host":    {"target add-host db web02 web03 --wait"},
+	"target add-lun":     {"target add-lun db 1=orders --wait", "target add-lun db 2=archive,ro 3=logs"},
+	"target remove-host": {"target remove-host db web02"},
+	"target remove-lun":  {"target remove-lun db 1 --dry-run", "target remove-lun db 1 --wait"},
 	"volume create": {
 		"volume create orders --pool fast --size 100Gi --wait",
 		"volume create orders-copy --pool fast --size 100Gi --from-snapshot orders-monday",

@@ -133,7 +133,7 @@ func (w *clusterObjects) hostLinks(h *pb.Host) []link {
 	targets := slices.DeleteFunc(slices.Clone(w.targets), func(t *pb.Target) bool { return !slices.Contains(t.GetSpec().GetHosts(), name) })
 	if len(targets) == 0 {
 		return append(links, link{text: "host " + name + " may log in to a target", broken: "no target permits it",
-			remedy: "add it to spec.hosts of a target: `sluicectl apply`"})
+			remedy: "add it to a target: `sluicectl target add-host`"})
 	}
 	for _, t := range targets {
 		links = append(links, w.sessionLink(h, t))
@@ -180,7 +180,7 @@ func (w *clusterObjects) targetLinks(t *pb.Target, luns []*pb.TargetLun) []link 
 	}
 	links := []link{exported, gateways}
 	if len(luns) == 0 {
-		return append(links, link{text: "target " + name + " has a LUN", broken: "it has none", remedy: "map a volume: `sluicectl apply` with spec.luns"})
+		return append(links, link{text: "target " + name + " has a LUN", broken: "it has none", remedy: "map a volume: `sluicectl target add-lun`"})
 	}
 	for _, lun := range luns {
 		for _, v := range w.volumes {
@@ -216,7 +216,7 @@ func (w *clusterObjects) volumeChain(v *pb.Volume) []link {
 		links := []link{{text: fmt.Sprintf("volume %s is LUN %d of target %s", name, t.GetSpec().GetLuns()[at].GetId(), t.GetMeta().GetName())}}
 		if len(t.GetSpec().GetHosts()) == 0 {
 			links = append(links, link{text: "target " + t.GetMeta().GetName() + " permits a host", broken: "it permits none",
-				remedy: "name its hosts: `sluicectl apply` with spec.hosts"})
+				remedy: "add its hosts: `sluicectl target add-host`"})
 		}
 		links = append(links, w.targetLinks(t, t.GetSpec().GetLuns()[at:at+1])...)
 		for _, h := range w.hosts { // last: without a host the rest can hold
@@ -227,7 +227,7 @@ func (w *clusterObjects) volumeChain(v *pb.Volume) []link {
 		return links
 	}
 	return append(w.diskLinks(v, ""), link{text: "volume " + name + " is a LUN", broken: "no target maps it",
-		remedy: "map it: `sluicectl target create` with --lun, or `sluicectl apply` with spec.luns"})
+		remedy: "map it: `sluicectl target create` with --lun, or `sluicectl target add-lun`"})
 }
 
 // diskLinks are the links from a volume to its disk.

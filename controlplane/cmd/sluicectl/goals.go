@@ -119,19 +119,37 @@ var unmadeTarget = missingOf(func(t *pb.Target) string {
 	if have, want := len(t.GetStatus().GetPaths()), int(t.GetSpec().GetPaths()); have < want {
 		return fmt.Sprintf("it has %d of %d paths", have, want)
 	}
+	return unapplied(t)
+})
+
+// unappliedTarget waits for a change of a target, also for one with fewer gateways than it should have.
+var unappliedTarget = missingOf(func(t *pb.Target) string {
+	if len(t.GetStatus().GetPaths()) == 0 {
+		return "no gateway exports it"
+	}
+	return unapplied(t)
+})
+
+// unapplied returns the first gateway of a target that has not applied its present spec.
+func unapplied(t *pb.Target) string {
 	for _, path := range t.GetStatus().GetPaths() {
 		if !path.GetApplied() {
 			return fmt.Sprintf("gateway %s has not applied it", cmp.Or(path.GetGateway(), number(path.GetTargetPortGroup())))
 		}
 	}
 	return ""
-})
+}
 
-// volumesOfTarget returns the goals that each volume of a target is served: before that, hosts get NOT READY.
+// volumesOfTarget returns the goals that each volume of a target is served.
 func volumesOfTarget(ctx context.Context, connection *grpc.ClientConn, object proto.Message) ([]goal, error) {
-	var goals []goal
 	target, _ := object.(*pb.Target)
-	for _, lun := range target.GetSpec().GetLuns() {
+	return servedVolumes(ctx, connection, target.GetSpec().GetLuns())
+}
+
+// servedVolumes returns the goals that the volume of each LUN is served: before that, hosts get NOT READY.
+func servedVolumes(ctx context.Context, connection *grpc.ClientConn, luns []*pb.TargetLun) ([]goal, error) {
+	var goals []goal
+	for _, lun := range luns {
 		volume, err := volumeKind.get(ctx, connection, lun.GetVolume())
 		if err != nil {
 			return nil, err

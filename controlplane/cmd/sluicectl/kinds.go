@@ -31,6 +31,9 @@ type kind struct {
 	observed bool
 	// refers has, for flags of the kind's commands, the kind of object that they name, for completion.
 	refers map[string]string
+	// arguments has, for commands of the kind, the kind of object that the arguments after the first one name, for completion; empty:
+	// they name no object.
+	arguments map[string]string
 	// filter adds flags to list, and returns a function that selects objects; nil if there are no filters except labels.
 	filter func(*cobra.Command) func(proto.Message) bool
 	// ready returns what the column READY shows of an object without a critical finding; nil: its condition Ready.
@@ -89,6 +92,8 @@ var kinds = []*kind{
 		name: "target", aliases: []string{"targets", "tgt"},
 		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
 		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget, needs: volumesOfTarget,
+		arguments: map[string]string{"add-host": "host", "remove-host": "host", "add-lun": "", "remove-lun": ""},
+		more:      []func(*kind, *globals) *cobra.Command{addLun, removeLun, addHost, removeHost},
 		columns: []column{
 			of("IQN", func(t *pb.Target) string { return t.GetSpec().GetIqn() }),
 			of("LUNS", func(t *pb.Target) string { return strconv.Itoa(len(t.GetSpec().GetLuns())) }),

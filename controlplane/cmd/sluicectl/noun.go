@@ -34,6 +34,7 @@ func nounCommand(k *kind, g *globals) *cobra.Command {
 	}
 	for _, verb := range command.Commands() {
 		k.completeFlags(verb, g)
+		k.completeArguments(verb, g)
 	}
 	return command
 }
@@ -289,6 +290,24 @@ func (k *kind) completeFlags(command *cobra.Command, g *globals) {
 		if err := command.RegisterFlagCompletionFunc(flag, kindNamed(noun).completeNames(g)); err != nil {
 			panic(err)
 		}
+	}
+}
+
+// completeArguments completes the arguments of a command in the table: first an object of this kind, then objects of the listed kind.
+func (k *kind) completeArguments(command *cobra.Command, g *globals) {
+	noun, listed := k.arguments[command.Name()]
+	if !listed {
+		return
+	}
+	command.ValidArgsFunction = func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+		of := k
+		if len(arguments) > 0 {
+			of = kindNamed(noun)
+		}
+		if of == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return of.completeNames(g)(command, arguments, begun)
 	}
 }
 

@@ -288,7 +288,7 @@ var (
 	ruleNoLuns = rule("TargetWithoutLuns", Advice,
 		"A target has no LUN.",
 		"Hosts find no disk.",
-		"Map a volume: `sluicectl apply` with `spec.luns`.")
+		"Map a volume: `sluicectl target add-lun`, or `spec.luns` of the Target.")
 	ruleHostLoginRefused = rule("HostLoginRefused", Warning,
 		"A gateway refused a login within the last 30 s, by a status of class 2 or 3 (RFC 7143 §11.13.5) other than 0201. If no host has "+
 			"the initiator, the finding is advice about the gateway: any program on the network can log in.",

@@ -18,7 +18,7 @@ func (s *survey) target(t *model.Target) {
 		s.add(ruleNoHosts, of(t), "permits no host", "name its hosts: `sluicectl apply` with spec.hosts", time.Time{})
 	}
 	if len(t.Spec.Luns) == 0 {
-		s.add(ruleNoLuns, of(t), "has no LUN", "map a volume: `sluicectl apply` with spec.luns", time.Time{})
+		s.add(ruleNoLuns, of(t), "has no LUN", "map a volume: `sluicectl target add-lun`, or spec.luns of the Target", time.Time{})
 	}
 	if t.Spec.Paths == 1 {
 		s.add(ruleOnePath, of(t), "is to have one path: if that gateway fails, hosts have none", "set spec.paths to 2 or more", time.Time{})
