@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"strings"
 
@@ -45,47 +44,24 @@ func readLun(text string) (*pb.TargetLun, error) {
 }
 
 func createHost(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
-	var user, secretFile, mutualUser, mutualSecretFile string
 	spec := &pb.HostSpec{}
 	flags := command.Flags()
 	flags.StringSliceVar(&spec.Initiators, "initiator", nil, "iSCSI names of the host (/etc/iscsi/initiatorname.iscsi)")
-	flags.StringVar(&user, "chap-user", "", "CHAP name; empty: the initiator's name")
-	flags.StringVar(&secretFile, "chap-secret-file", "", "file that holds the CHAP secret, 12 bytes or more; - for standard input")
-	flags.StringVar(&mutualUser, "mutual-chap-user", "", "the target's CHAP name; empty: its IQN")
-	flags.StringVar(&mutualSecretFile, "mutual-chap-secret-file", "", "file that holds the target's CHAP secret")
+	own, mutual := addChapFlags(command)
 	flags.BoolVar(&spec.AllowUnauthenticated, "allow-unauthenticated", false, "permit logins without CHAP, by the initiator's name alone")
 	flags.StringSliceVar(&spec.Switches, "switch", nil, "switch to which it is connected, as FABRIC/SWITCH, one for each fabric")
 	flags.Int32Var(&spec.MaxSessions, "max-sessions", 64, "sessions at a time, over all gateways")
 	required(command, "initiator")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
 		var err error
-		if spec.Chap, err = readChap("chap", user, secretFile); err != nil {
+		if spec.Chap, err = own.credentials(command); err != nil {
 			return nil, err
 		}
-		if spec.MutualChap, err = readChap("mutual-chap", mutualUser, mutualSecretFile); err != nil {
+		if spec.MutualChap, err = mutual.credentials(command); err != nil {
 			return nil, err
 		}
 		return &pb.Host{Meta: meta, Spec: spec}, nil
 	}
-}
-
-// readChap reads a secret from a file, because every user of the machine can see a command line. A name without a secret is
-// refused, because the host would not be authenticated.
-func readChap(flags, user, file string) (*pb.ChapCredentials, error) {
-	if file == "" && user != "" {
-		return nil, usagef("--%[1]s-user without --%[1]s-secret-file: there would be no secret to ask for", flags)
-	}
-	if file == "" {
-		return nil, nil
-	}
-	if file == "-" {
-		file = "/dev/stdin"
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return &pb.ChapCredentials{Username: user, Password: strings.TrimRight(string(text), "\r\n")}, nil
 }
 
 func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
@@ -126,6 +102,7 @@ func createSnapshot(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message,
 	command.Flags().BoolVar(&retain, "retain", false, "keep the data when the snapshot is deleted")
 	required(command, "volume")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_DELETE
 		if retain {
 			spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
 		}

@@ -40,13 +40,17 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	}
 	command.MarkFlagsRequiredTogether("monitor", "ceph-key-file")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
-		spec.Kind = &pb.StoragePoolSpec_Local{Local: local}
-		if len(rbd.GetMonitors()) > 0 {
+		if keyFile != "" {
 			text, err := os.ReadFile(keyFile)
 			if err != nil {
 				return nil, usagef("--ceph-key-file: %w", err)
 			}
-			rbd.Key = strings.TrimSpace(string(text))
+			if rbd.Key = strings.TrimSpace(string(text)); rbd.GetKey() == "" {
+				return nil, usagef("--ceph-key-file: %s holds no key", keyFile)
+			}
+		}
+		spec.Kind = &pb.StoragePoolSpec_Local{Local: local}
+		if proto.Size(rbd) > 0 {
 			spec.Kind = &pb.StoragePoolSpec_Rbd{Rbd: rbd}
 		}
 		return &pb.StoragePool{Meta: meta, Spec: spec}, nil

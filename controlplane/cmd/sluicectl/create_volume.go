@@ -43,20 +43,24 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	command.MarkFlagsMutuallyExclusive("from-snapshot", "from-volume", "from-image")
 	command.MarkFlagsMutuallyExclusive("retain", "trash")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
-		bytes, err := readSize("--size", capacity)
-		if err != nil {
-			return nil, err
+		for _, bytes := range []struct {
+			flag, text string
+			to         *int64
+		}{{"--size", capacity, &spec.SizeBytes}, {"--bytes-per-second", bytesPerSecond, &spec.Qos.BytesPerSecond},
+			{"--bytes-burst", bytesBurst, &spec.Qos.BytesBurst}} {
+			if bytes.text == "" {
+				continue
+			}
+			var err error
+			if *bytes.to, err = readSize(bytes.flag, bytes.text); err != nil {
+				return nil, err
+			}
 		}
-		spec.SizeBytes = bytes
-		if spec.Qos.BytesPerSecond, err = readSize("--bytes-per-second", bytesPerSecond); err != nil {
-			return nil, err
-		}
-		if spec.Qos.BytesBurst, err = readSize("--bytes-burst", bytesBurst); err != nil {
-			return nil, err
-		}
+		spec.WriteCache = pb.WriteCache_WRITE_CACHE_DISABLED
 		if writeCache {
 			spec.WriteCache = pb.WriteCache_WRITE_CACHE_ENABLED
 		}
+		spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_DELETE
 		switch {
 		case retain:
 			spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN

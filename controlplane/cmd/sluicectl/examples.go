@@ -30,6 +30,19 @@ var examples = map[string][]string{
 		"host create web01 --initiator iqn.1993-08.org.debian:01:abcdef --chap-secret-file web01.secret",
 		"host create lab --initiator iqn.1993-08.org.debian:01:123456 --allow-unauthenticated",
 	},
+	"host set": {"host set web01 --initiator iqn.1993-08.org.debian:01:abcdef", "host set web01 --max-sessions 16"},
+	"host set-chap": {
+		"host set-chap web01 --generate", "host set-chap web01 --chap-secret-file web01.secret",
+		"host set-chap web01 --chap-user web --mutual-chap-secret-file db.secret",
+	},
+	"fabric set":      {"fabric set red --subnet 192.0.2.0/24,198.51.100.0/24"},
+	"gateway set":     {"gateway set gw-1 --weight 50"},
+	"gatewaypool set": {"gatewaypool set default --max-sessions 1000"},
+	"pool set":        {"pool set fast --warn-percent 90", "pool set ceph --user sluice2 --ceph-key-file sluice2.key"},
+	"snapshot set":    {"snapshot set orders-monday --retain"},
+	"target set":      {"target set db --paths 3 --wait"},
+	"volume set":      {"volume set orders --iops 5000 --bytes-per-second 200Mi", "volume set orders --size 200Gi --retain --wait"},
+
 	"pool adopt": {"pool adopt fast"},
 	"pool create": {
 		"pool create fast --node node-1 --directory /srv/sluice",
@@ -64,6 +77,7 @@ var examples = map[string][]string{
 		"host-config web01 --chap-secret-file web01.secret", "host-config web01 --verify", "host-config web02 --os windows",
 		"host-config linux",
 	},
+	"label":           {"label volume orders team=shop", "label target db team=shop stage-"},
 	"restore list":    {"restore list"},
 	"restore confirm": {"restore confirm volume orders"},
 	"restore discard": {"restore discard snapshot orders-monday"},

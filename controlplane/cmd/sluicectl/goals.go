@@ -55,6 +55,9 @@ func ungrown(to int64) func(proto.Message) string {
 	})
 }
 
+// unsetVolume waits for the capacity of the spec: gateways apply the other fields at once.
+var unsetVolume = missingOf(func(v *pb.Volume) string { return ungrown(v.GetSpec().GetSizeBytes())(v) })
+
 func resizedAgain(from, now proto.Message) string {
 	asked, instead := from.(*pb.Volume).GetSpec().GetSizeBytes(), now.(*pb.Volume).GetSpec().GetSizeBytes()
 	if asked == instead {

@@ -42,6 +42,10 @@ type kind struct {
 	unmade func(proto.Message) string
 	// refused returns why a new object will never be usable, "": it may be; nil if that cannot be determined.
 	refused func(proto.Message) string
+	// unset returns what an object still lacks before a change of its spec has its effect, "": nothing; nil if that is not observed.
+	unset func(proto.Message) string
+	// apart are flags of create whose fields other commands of the kind change, so that set does not have them.
+	apart []string
 	// needs returns what other objects a new one needs before hosts can use it; nil: none.
 	needs func(context.Context, *grpc.ClientConn, proto.Message) ([]goal, error)
 	// replaced returns the later request of another user that prevents the use of a new object (goal).
@@ -73,7 +77,7 @@ var volumeKind = &kind{
 	message: "Volume", messages: "Volumes", field: "volume", fields: "volumes", create: createVolume,
 	refers: map[string]string{"pool": "pool", "from-snapshot": "snapshot", "from-volume": "volume",
 		"to": "gateway"},
-	unmade: unmadeVolume, refused: unsupported,
+	unmade: unmadeVolume, refused: unsupported, unset: unsetVolume,
 	more: []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
 	columns: []column{
 		of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
@@ -92,6 +96,7 @@ var kinds = []*kind{
 		name: "target", aliases: []string{"targets", "tgt"},
 		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
 		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget, needs: volumesOfTarget,
+		unset: unappliedTarget, apart: []string{"lun", "host"},
 		arguments: map[string]string{"add-host": "host", "remove-host": "host", "add-lun": "", "remove-lun": ""},
 		more:      []func(*kind, *globals) *cobra.Command{addLun, removeLun, addHost, removeHost},
 		columns: []column{
@@ -107,6 +112,8 @@ var kinds = []*kind{
 	{
 		name: "host", aliases: []string{"hosts"},
 		message: "Host", messages: "Hosts", field: "host", fields: "hosts", create: createHost,
+		apart: []string{"chap-user", "chap-secret-file", "mutual-chap-user", "mutual-chap-secret-file"},
+		more:  []func(*kind, *globals) *cobra.Command{setChap}, arguments: map[string]string{"set-chap": ""},
 		columns: []column{
 			of("INITIATORS", func(h *pb.Host) string { return strings.Join(h.GetSpec().GetInitiators(), ",") }),
 			of("CHAP", func(h *pb.Host) string { return chapWord(h.GetSpec()) }),

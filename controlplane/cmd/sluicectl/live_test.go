@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -123,8 +124,14 @@ type running struct {
 }
 
 func (l *live) begin(ctx context.Context, arguments ...string) *running {
+	return l.beginWithInput(ctx, strings.NewReader(""), arguments...)
+}
+
+// beginWithInput begins a command with a standard input.
+func (l *live) beginWithInput(ctx context.Context, in io.Reader, arguments ...string) *running {
 	r := &running{&written{heard: make(chan struct{}, 1)}, &written{heard: make(chan struct{}, 1)}, make(chan error, 1)}
 	root := newRoot("sluicectl")
+	root.SetIn(in)
 	root.SetOut(r.out)
 	root.SetErr(r.err)
 	root.SetArgs(append(arguments[:1:1], append([]string{"--server", l.address, "--insecure"}, arguments[1:]...)...))
@@ -146,6 +153,16 @@ func (l *live) must(arguments ...string) string {
 		l.t.Fatalf("%v: %v\n%s", arguments, err, out)
 	}
 	return out
+}
+
+// mustWithInput returns the standard output of a command with this standard input.
+func (l *live) mustWithInput(in string, arguments ...string) string {
+	l.t.Helper()
+	r := l.beginWithInput(l.t.Context(), strings.NewReader(in), arguments...)
+	if err := <-r.ended; err != nil {
+		l.t.Fatalf("%v: %v\n%s", arguments, err, r.out)
+	}
+	return r.out.String()
 }
 
 // prerequisites creates the objects to which volumes and targets refer, and two gateways.

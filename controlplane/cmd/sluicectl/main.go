@@ -89,8 +89,8 @@ func newRoot(called string) *cobra.Command {
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}
-	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options),
-		versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+	root.AddCommand(applyCommand(options), labelCommand(options), backupCommand(options), hostConfigCommand(options),
+		doctorCommand(options), explainCommand(options), versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	addExamples(root)
 	return root
 }

@@ -27,7 +27,7 @@ func nounCommand(k *kind, g *globals) *cobra.Command {
 		command.AddCommand(deleteCommand(k, g))
 	}
 	if k.create != nil {
-		command.AddCommand(createCommand(k, g))
+		command.AddCommand(createCommand(k, g), setCommand(k, g))
 	}
 	for _, more := range k.more {
 		command.AddCommand(more(k, g))
