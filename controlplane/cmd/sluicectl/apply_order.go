@@ -13,7 +13,7 @@ import (
 func ordered(objects []described) []described {
 	named := map[string]int{}
 	for i, object := range objects {
-		named[object.kind.message+" "+metaOf(object.message).GetName()] = i
+		named[object.String()] = i
 	}
 	done := make([]bool, len(objects))
 	var all []described

@@ -32,7 +32,7 @@ func (g *globals) add(root *cobra.Command) {
 	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
 	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")
 	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
-		"how long a call may take; with --wait: how long to wait, 10m where it is not given")
+		"how long a call may take; with --wait or --prune: how long to wait, 10m where it is not given")
 	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag exists
 		[]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
@@ -56,7 +56,7 @@ func withPort(server string) string {
 	return net.JoinHostPort(strings.Trim(server, "[]"), defaultPort)
 }
 
-// waitTimeout is the default time limit of --wait.
+// waitTimeout is the default time limit of --wait and --prune.
 const waitTimeout = 10 * time.Minute
 
 // limit returns the time limit of a command; 0: none.
@@ -70,7 +70,7 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 		return g.timeout
 	case set("follow"), set("watch"):
 		return 0
-	case set("wait"):
+	case set("wait"), set("prune"):
 		return waitTimeout
 	}
 	return g.timeout

@@ -106,10 +106,12 @@ func TestADumpWithoutANameIsInTheWorkingDirectory(t *testing.T) {
 func TestTheTimeLimitIsThatOfTheHelp(t *testing.T) {
 	for arguments, want := range map[string]time.Duration{
 		"": 30 * time.Second, "--wait": 10 * time.Minute, "--wait --timeout 7s": 7 * time.Second, "--timeout 7s": 7 * time.Second,
+		"--prune": 10 * time.Minute,
 	} {
 		g, command, wait := &globals{}, &cobra.Command{Use: "move"}, false
 		g.add(command)
 		addWait(command, &wait, "")
+		(&pruning{}).addFlags(command)
 		err := command.ParseFlags(strings.Fields(arguments))
 		if got := g.limit(command); err != nil || got != want {
 			t.Errorf("%q: %s, not %s (%v)", arguments, got, want, err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	apiyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -127,6 +128,13 @@ func (d *documents) note(text string) {
 		}
 	}
 	d.notes = append(d.notes, text)
+}
+
+// report prints the notes.
+func (d *documents) report(command *cobra.Command) {
+	for _, note := range d.notes {
+		_, _ = fmt.Fprintln(command.ErrOrStderr(), "note:", note)
+	}
 }
 
 func foreign(head head) error {

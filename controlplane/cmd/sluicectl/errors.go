@@ -24,6 +24,9 @@ const (
 	exitNotReachable   = 7
 	exitDeadlineIsOver = 8
 	exitReplaced       = 9
+	// exitDiffer and exitDiffFailed are those of `diff`, whose code 1 means differences, as that of diff(1).
+	exitDiffer     = 1
+	exitDiffFailed = 10
 )
 
 // usageError is an invalid command line.
@@ -36,9 +39,15 @@ func exitCode(err error) int {
 	var serious *seriousError
 	var replaced *replacedError
 	var broken *brokenError
+	var different *differentError
+	var diff *diffError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &different):
+		return exitDiffer
+	case errors.As(err, &diff):
+		return exitDiffFailed
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &serious), errors.As(err, &broken):
@@ -83,6 +92,10 @@ func report(to io.Writer, err error) {
 		for _, one := range all.Unwrap() {
 			report(to, one)
 		}
+		return
+	}
+	var different *differentError
+	if errors.As(err, &different) { // the differences were printed
 		return
 	}
 	prefix := "error: "

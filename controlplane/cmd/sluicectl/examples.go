@@ -67,7 +67,12 @@ var examples = map[string][]string{
 	"volume move":   {"volume move orders --to gw-2 --wait", "volume move orders"},
 	"volume resize": {"volume resize orders --size 200Gi --wait"},
 
-	"apply":   {"apply -f volume.yaml", "apply -f volume.yaml -f target.yaml --dry-run"},
+	"apply": {
+		"apply -f volume.yaml", "apply -f volume.yaml -f target.yaml --dry-run",
+		"apply -f shop.yaml --prune -l app=shop", "apply -f shop.yaml --prune -l app=shop --yes",
+	},
+	"diff":    {"diff -f volume.yaml", "diff -f volume.yaml -f target.yaml"},
+	"edit":    {"edit volume orders"},
 	"backup":  {"backup sluice-backup"},
 	"doctor":  {"doctor", "doctor -o json"},
 	"dump":    {"dump"},

@@ -48,8 +48,8 @@ func labelCommand(g *globals) *cobra.Command {
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "label KIND NAME KEY=VALUE|KEY-...", Short: "Add, change and remove labels of an object", Args: cobra.MinimumNArgs(3),
-		Long: "Add, change and remove labels of an object: KEY=VALUE sets a label, KEY- removes it. Other labels remain. `list` selects " +
-			"objects by their labels. Without any change the command prints \"unchanged\".",
+		Long: "Add, change and remove labels of an object: KEY=VALUE sets a label, KEY- removes it. Other labels remain. `list` and `apply " +
+			"--prune` select objects by their labels. Without any change the command prints \"unchanged\".",
 		ValidArgsFunction: completeObject(g),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			k, err := changeableKind(arguments[0])

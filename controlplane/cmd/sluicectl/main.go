@@ -83,14 +83,15 @@ func newRoot(called string) *cobra.Command {
 		PersistentPreRunE: checked,
 		Long: "Show and change the objects of a Sluice control plane.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
 			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: findings), 6 not allowed, " +
-			"7 control plane not reachable, 8 --timeout is over, 9 --wait: another request replaced this one.",
+			"7 control plane not reachable, 8 --timeout is over, 9 --wait: another request replaced this one. diff: 1 differences, 10 other.",
 	}
 	options.add(root)
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}
-	root.AddCommand(applyCommand(options), labelCommand(options), backupCommand(options), hostConfigCommand(options),
-		doctorCommand(options), explainCommand(options), versionCommand(), statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+	root.AddCommand(applyCommand(options), diffCommand(options), editCommand(options), labelCommand(options), backupCommand(options),
+		hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(), statusCommand(options),
+		topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	addExamples(root)
 	return root
 }

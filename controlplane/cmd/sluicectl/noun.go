@@ -272,10 +272,15 @@ func (g *globals) reportChange(command *cobra.Command, k *kind, object proto.Mes
 }
 
 func (k *kind) printChange(command *cobra.Command, object proto.Message, what string, dryRun bool) {
+	_, _ = fmt.Fprintln(command.OutOrStdout(), k.changeText(object, what, dryRun))
+}
+
+// changeText says in a sentence what became of an object.
+func (k *kind) changeText(object proto.Message, what string, dryRun bool) string {
 	if dryRun {
 		what += " (dry run: nothing was changed)"
 	}
-	_, _ = fmt.Fprintf(command.OutOrStdout(), "%s %s %s\n", k.name, metaOf(object).GetName(), what)
+	return fmt.Sprintf("%s %s %s", k.name, metaOf(object).GetName(), what)
 }
 
 // completionTimeout bounds the time for which a completion waits for the control plane.

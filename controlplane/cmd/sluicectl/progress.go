@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progress shows the progress of an operation on standard error: a bar on a terminal, else a line for each change. Its methods
@@ -24,8 +22,7 @@ type progress struct {
 }
 
 func newProgress(to io.Writer) *progress {
-	file, ok := to.(*os.File)
-	return &progress{to: to, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &progress{to: to, terminal: isTerminal(to)}
 }
 
 // describe sets the description of what the command waits for.

@@ -136,9 +136,8 @@ func (t *top) check() error {
 	case t.limit < 0:
 		return usagef("--limit %d: 0 or more is possible", t.limit)
 	}
-	file, ok := t.command.OutOrStdout().(*os.File)
-	if ok && term.IsTerminal(int(file.Fd())) && !t.g.structured() {
-		t.screen = file
+	if out := t.command.OutOrStdout(); isTerminal(out) && !t.g.structured() {
+		t.screen, _ = out.(*os.File)
 		if !t.command.Flags().Changed("watch") {
 			return t.command.Flags().Set("watch", "true")
 		}
