@@ -132,7 +132,7 @@ func TestAccessStatesOfEachPathWhileAVolumeLosesItsOwner(t *testing.T) {
 			1, [gateways][]phase{{before, removing, noLUN}, {before, removing, noLUN}, {before, removing, noLUN}}},
 		// The path stays until the hosts have left it (decide.LeaveTimeout).
 		{"deletion of the gateway", nil, func(ctx context.Context, _ []*pathWatch) error {
-			_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(first))
+			_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(first), "--yes")
 			return err
 		}, 0, [gateways][]phase{{before, planned, after}, {before, planned, after}, {before, planned, after}}},
 	} {

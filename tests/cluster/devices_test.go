@@ -102,7 +102,7 @@ func TestAVolumeOnAWholeDeviceOutlivesItsOwnersAndTheControlPlanesAbsence(t *tes
 	if held(devices[1]) == "" || held(devices[0]) != "" {
 		t.Error("it is not on the smallest device that is large enough")
 	}
-	for _, words := range []string{"target delete cluster --wait", "volume delete " + cluster.VolumeName(0) + " --wait"} {
+	for _, words := range []string{"target delete cluster --yes --wait", "volume delete " + cluster.VolumeName(0) + " --wait"} {
 		if _, err := c.Control(ctx, strings.Fields(words)...); err != nil {
 			t.Fatalf("sluicectl %s: %v", words, err)
 		}

@@ -104,7 +104,7 @@ func TestACopiedDesiredStateOpensNoOtherGatewaysSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := netns.Until(ctx, func() error {
-		_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(thief))
+		_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(thief), "--yes")
 		return err
 	}); err != nil {
 		t.Fatal(err)

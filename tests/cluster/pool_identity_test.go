@@ -109,7 +109,7 @@ func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *t
 	}
 	old := cluster.VolumeName(0)
 	image := imageOf(ctx, t, c, old)
-	control(ctx, t, c, "target delete cluster --wait")
+	control(ctx, t, c, "target delete cluster --yes --wait")
 	restart(t, c, disk.Unmount)
 	mounted := false
 	t.Cleanup(func() {

@@ -29,7 +29,7 @@ var gatewayRows = []fault{
 		induce: func(s *system) (func() error, error) {
 			err := s.ctl("target create threefold --host host-1 --lun 0=spare --paths 3 --wait --timeout 20s")
 			return func() error {
-				return errors.Join(s.Gateways[second].Start(), s.ctl("target delete threefold --wait --timeout 20s"))
+				return errors.Join(s.Gateways[second].Start(), s.ctl("target delete threefold --yes --wait --timeout 20s"))
 			}, errors.Join(err, s.Gateways[second].Kill())
 		}},
 	{name: "the only gateway of a volume was killed", id: "VolumeWithoutOwner", object: "Volume/far", cause: "has no owner",

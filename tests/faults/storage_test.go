@@ -93,7 +93,7 @@ func onlyImage(directory string) (string, error) {
 
 // drops deletes a volume and its pool, in addition to a repair.
 func (s *system) drops(name string) error {
-	return errors.Join(s.ctl("target delete "+name+" --wait --timeout 20s"), s.ctl("volume delete "+name+" --wait --timeout 20s"), s.ctl("pool delete "+name+" --wait --timeout 20s"))
+	return errors.Join(s.ctl("target delete "+name+" --yes --wait --timeout 20s"), s.ctl("volume delete "+name+" --wait --timeout 20s"), s.ctl("pool delete "+name+" --wait --timeout 20s"))
 }
 
 // reported is the interval at which gateways report pools, and the media of volumes.

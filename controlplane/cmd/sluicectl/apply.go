@@ -41,7 +41,7 @@ func applyCommand(g *globals) *cobra.Command {
 					return err
 				}
 				if !dryRun {
-					if err := surplus.confirm(command, deleted); err != nil {
+					if err := surplus.confirm(ctx, command, connection, deleted); err != nil {
 						return err
 					}
 				}

@@ -18,7 +18,7 @@ var examples = map[string][]string{
 	"KIND list":     {"KIND list", "KIND list -o wide", "KIND list --watch"},
 	"KIND get":      {"KIND get NAME -o yaml"},
 	"KIND describe": {"KIND describe NAME"},
-	"KIND delete":   {"KIND delete NAME --wait"},
+	"KIND delete":   {"KIND delete NAME --wait", "KIND delete NAME --yes"},
 
 	"fabric create":       {"fabric create red --subnet 192.0.2.0/24", "fabric create blue --switch b1 --switch b2 --link b1:b2"},
 	"gateway create":      {"gateway create gw-1 --node node-1 --forwarding-address 198.51.100.1:3261 --portal fabric=red,listen=192.0.2.1:3260"},

@@ -46,6 +46,9 @@ type kind struct {
 	unset func(proto.Message) string
 	// apart are flags of create whose fields other commands of the kind change, so that set does not have them.
 	apart []string
+	// uses returns what uses an object that the control plane would delete nevertheless, as text; nil: the control plane refuses to
+	// delete an object in use.
+	uses func(proto.Message, []*pb.Session) []string
 	// needs returns what other objects a new one needs before hosts can use it; nil: none.
 	needs func(context.Context, *grpc.ClientConn, proto.Message) ([]goal, error)
 	// replaced returns the later request of another user that prevents the use of a new object (goal).
@@ -96,6 +99,7 @@ var kinds = []*kind{
 		name: "target", aliases: []string{"targets", "tgt"},
 		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
 		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget, needs: volumesOfTarget,
+		uses:  bySessions((*pb.SessionStatus).GetTarget),
 		unset: unappliedTarget, apart: []string{"lun", "host"},
 		arguments: map[string]string{"add-host": "host", "remove-host": "host", "add-lun": "", "remove-lun": ""},
 		more:      []func(*kind, *globals) *cobra.Command{addLun, removeLun, addHost, removeHost},
@@ -111,7 +115,7 @@ var kinds = []*kind{
 	},
 	{
 		name: "host", aliases: []string{"hosts"},
-		message: "Host", messages: "Hosts", field: "host", fields: "hosts", create: createHost,
+		message: "Host", messages: "Hosts", field: "host", fields: "hosts", create: createHost, uses: bySessions((*pb.SessionStatus).GetHost),
 		apart: []string{"chap-user", "chap-secret-file", "mutual-chap-user", "mutual-chap-secret-file"},
 		more:  []func(*kind, *globals) *cobra.Command{setChap}, arguments: map[string]string{"set-chap": ""},
 		columns: []column{
@@ -151,7 +155,7 @@ var kinds = []*kind{
 	{
 		name: "gateway", aliases: []string{"gateways", "gw"},
 		message: "Gateway", messages: "Gateways", field: "gateway", fields: "gateways", create: createGateway,
-		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway, replaced: drainedOrNot,
+		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway, replaced: drainedOrNot, uses: byVolumes,
 		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway, rotateKeys},
 		columns: []column{
 			of("NUMBER", func(g *pb.Gateway) string { return number(g.GetStatus().GetNumber()) }),

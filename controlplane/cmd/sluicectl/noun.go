@@ -158,12 +158,21 @@ func describeCommand(k *kind, g *globals) *cobra.Command {
 }
 
 func deleteCommand(k *kind, g *globals) *cobra.Command {
-	var dryRun, wait bool
+	var dryRun, wait, yes bool
 	command := &cobra.Command{
 		Use: "delete NAME...", Short: "Delete " + k.messages, Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				if !yes && !dryRun {
+					used, err := inUse(ctx, connection, k, names)
+					if err == nil && len(used) > 0 {
+						err = confirm(command, strings.Join(used, "; "))
+					}
+					if err != nil {
+						return err
+					}
+				}
 				var goals []goal
 				var failed []error
 				for _, name := range names {
@@ -191,7 +200,12 @@ func deleteCommand(k *kind, g *globals) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "show what would happen; change nothing")
+	command.Flags().BoolVar(&yes, "yes", false, "delete objects in use without a question")
 	addWait(command, &wait, "wait until they are gone")
+	if k.uses != nil {
+		command.Long = "Delete " + k.messages + ". If one of them is in use, the command shows what uses it, and asks. Without a terminal it then " +
+			"deletes nothing unless --yes is given. Objects that are not in use are deleted without a question."
+	}
 	return command
 }
 

@@ -61,16 +61,22 @@ func (p *pruning) surplus(ctx context.Context, connection *grpc.ClientConn, keep
 	return found, nil
 }
 
-// confirm shows the objects to delete, and asks.
-func (p *pruning) confirm(command *cobra.Command, objects []described) error {
+// confirm shows the objects to delete and what uses them, and asks.
+func (p *pruning) confirm(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, objects []described) error {
 	if len(objects) == 0 || p.yes {
 		return nil
 	}
 	var names []string
+	used := []string{""}
 	for _, object := range objects {
 		names = append(names, object.String())
+		uses, err := inUse(ctx, connection, object.kind, []string{metaOf(object.message).GetName()})
+		if err != nil {
+			return err
+		}
+		used = append(used, uses...)
 	}
-	return confirm(command, "no file has these objects, and they are to be deleted: "+strings.Join(names, ", "))
+	return confirm(command, "no file has these objects, and they are to be deleted: "+strings.Join(names, ", ")+strings.Join(used, "; "))
 }
 
 // prune deletes objects. The control plane refuses to delete an object that another one names, so it first waits until the deletion of
