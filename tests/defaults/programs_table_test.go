@@ -16,6 +16,8 @@ var programs = []proof{
 		"controlplane/internal/model.TestADesignatorIsOfType3WithoutACompanyIDAndOfType6WithOne"),
 	by("controlplane/cmd/sluicectl/connect.go --server", "without a port: ($SLUICE_SERVER)",
 		"controlplane/cmd/sluicectl.TestAServerWithoutAPortIsAtThePortOfTheControlPlane"),
+	by("controlplane/cmd/sluicectl/connect.go --context", "empty: the current one ($SLUICE_CONTEXT)",
+		"controlplane/cmd/sluicectl.TestACommandUsesTheCurrentContextOrThatOfTheFlagOrTheEnvironment"),
 	by("controlplane/cmd/sluicectl/connect.go --timeout", "with --wait or --prune: how long to wait, 10m where it is not given",
 		"controlplane/cmd/sluicectl.TestTheTimeLimitIsThatOfTheHelp"),
 	by("controlplane/cmd/sluicectl/top.go --watch", "default on a terminal",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
 	"sluice.dev/sluice/proto/client"
@@ -20,10 +22,14 @@ type globals struct {
 	tls      client.Files
 	timeout  time.Duration
 	output   string
+	context  string
+	// flags has these flags.
+	flags *pflag.FlagSet
 }
 
 func (g *globals) add(root *cobra.Command) {
 	flags := root.PersistentFlags()
+	g.flags = flags
 	flags.StringVarP(&g.server, "server", "s", environment("SLUICE_SERVER", "127.0.0.1:7460"),
 		"host:port of the control plane; without a port: "+defaultPort+" ($SLUICE_SERVER)")
 	flags.BoolVar(&g.insecure, "insecure", os.Getenv("SLUICE_INSECURE") == "1",
@@ -31,11 +37,78 @@ func (g *globals) add(root *cobra.Command) {
 	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
 	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
 	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")
+	flags.StringVar(&g.context, "context", os.Getenv("SLUICE_CONTEXT"),
+		"context that has what the flags above and the environment leave out; empty: the current one ($SLUICE_CONTEXT)")
 	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
 		"how long a call may take; with --wait or --prune: how long to wait, 10m where it is not given")
 	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag exists
-		[]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	completions := map[string]cobra.CompletionFunc{
+		"context": completeContexts,
+		"output":  cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp),
+	}
+	for flag, complete := range completions {
+		_ = root.RegisterFlagCompletionFunc(flag, complete) // the flag exists
+	}
+}
+
+// variables are the variables of the environment that set the flags of a connection.
+var variables = map[string]string{
+	"server": "SLUICE_SERVER", "insecure": "SLUICE_INSECURE", "tls-ca": "SLUICE_TLS_CA", "tls-cert": "SLUICE_TLS_CERT", "tls-key": "SLUICE_TLS_KEY",
+}
+
+// given reports whether the command line or the environment sets a flag.
+func (g *globals) given(flag string) bool {
+	return g.flags.Changed(flag) || os.Getenv(variables[flag]) != ""
+}
+
+// complete reports whether the command line and the environment say all about the connection.
+func (g *globals) complete() bool {
+	return g.given("server") && (g.given("insecure") || g.given("tls-ca") && g.given("tls-cert") && g.given("tls-key"))
+}
+
+// contextName returns the name of the context to use; empty: none.
+func (g *globals) contextName(c *configuration) string { return cmp.Or(g.context, c.Current) }
+
+// texts returns the fields of a context that are texts, by flag.
+func (c *serverContext) texts() map[string]*string {
+	return map[string]*string{"server": &c.Server, "tls-ca": &c.CA, "tls-cert": &c.Certificate, "tls-key": &c.Key}
+}
+
+// texts returns the values of the flags of a connection that are texts, by flag.
+func (g *globals) texts() map[string]*string {
+	return map[string]*string{"server": &g.server, "tls-ca": &g.tls.CA, "tls-cert": &g.tls.Certificate, "tls-key": &g.tls.Key}
+}
+
+// useContext sets the flags that neither the command line nor the environment gives from the context. Files that are given mean TLS, also
+// if the context is of a control plane without.
+func (g *globals) useContext() error {
+	if g.flags == nil || g.context == "" && g.complete() {
+		return nil
+	}
+	read, err := readConfiguration()
+	if err != nil {
+		return err
+	}
+	name := g.contextName(read)
+	if name == "" {
+		return nil
+	}
+	chosen, err := read.named(name)
+	if err != nil {
+		return err
+	}
+	files := false
+	for flag, value := range chosen.texts() {
+		if !g.given(flag) {
+			*g.texts()[flag] = cmp.Or(*value, *g.texts()[flag])
+		} else if flag != "server" {
+			files = true
+		}
+	}
+	if !g.given("insecure") && !files {
+		g.insecure = chosen.Insecure
+	}
+	return nil
 }
 
 func environment(name, otherwise string) string {
@@ -78,9 +151,12 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 
 // connect returns a connection and a context that ends at the time limit.
 func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
+	if err := g.useContext(); err != nil {
+		return nil, nil, nil, err
+	}
 	if !g.insecure && g.tls == (client.Files{}) {
-		return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
-			"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
+		return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key (or SLUICE_TLS_CA, SLUICE_TLS_CERT, " +
+			"SLUICE_TLS_KEY), or --insecure for a control plane without TLS, or store them by `sluicectl context set`")
 	}
 	connection, err := client.Connect(client.Options{Endpoints: []string{withPort(g.server)}, TLS: g.tls, Insecure: g.insecure})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,10 @@ import (
 // shared serves all tests; each has a separate cluster in it.
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
+func TestMain(m *testing.M) {
+	_ = os.Setenv("XDG_CONFIG_HOME", "/nonexistent") // the contexts of the user who runs the tests have no effect
+	etcdtest.Main(m, &shared)
+}
 
 // live is a control plane with a store that tests change in the roles of the leader and the gateways.
 type live struct {

@@ -90,8 +90,8 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), diffCommand(options), editCommand(options), labelCommand(options), backupCommand(options),
-		hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(), statusCommand(options),
-		topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+		contextCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(),
+		statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	addExamples(root)
 	return root
 }
