@@ -99,9 +99,9 @@ func TestApplyPrintsTheStoredObject(t *testing.T) {
 
 func TestAFormatThatThereIsNotIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	l := start(t)
-	for _, arguments := range [][]string{{"fabric", "create", "red", "-o", "name"}, {"apply", "-o", "name", "-f", file(t, goodFabric)},
-		{"fabric", "list", "-o", "name"}} {
-		if _, err := l.run(arguments...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "table, wide, json and yaml") {
+	for _, arguments := range [][]string{{"fabric", "create", "red", "-o", "xml"}, {"apply", "-o", "xml", "-f", file(t, goodFabric)},
+		{"fabric", "list", "-o", "xml"}} {
+		if _, err := l.run(arguments...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "table, wide, json, yaml, name and jsonpath=TEMPLATE") {
 			t.Errorf("%v: %v", arguments, err)
 		}
 	}

@@ -41,10 +41,10 @@ func (g *globals) add(root *cobra.Command) {
 		"context that has what the flags above and the environment leave out; empty: the current one ($SLUICE_CONTEXT)")
 	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
 		"how long a call may take; with --wait or --prune: how long to wait, 10m where it is not given")
-	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
+	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json, yaml, name, or jsonpath=TEMPLATE for fields of what json prints")
 	completions := map[string]cobra.CompletionFunc{
 		"context": completeContexts,
-		"output":  cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp),
+		"output":  cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 	}
 	for flag, complete := range completions {
 		_ = root.RegisterFlagCompletionFunc(flag, complete) // the flag exists

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -117,20 +116,17 @@ func (q *eventQuery) list(ctx context.Context, service pb.EventServiceClient) ([
 }
 
 func (g *globals) printEvents(to io.Writer, events []*pb.Event) error {
-	switch g.output {
-	case "table", "wide":
+	if !g.structured() {
 		return eventTable(to, events)
-	case "json", "yaml":
-		items := make([]map[string]any, len(events))
-		for i, event := range events {
-			var err error
-			if items[i], err = plainEvent(event); err != nil {
-				return err
-			}
-		}
-		return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, g.output)
 	}
-	return g.noSuchOutput()
+	items := make([]map[string]any, len(events))
+	for i, event := range events {
+		var err error
+		if items[i], err = plainEvent(event); err != nil {
+			return err
+		}
+	}
+	return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, g.output)
 }
 
 // followEvents prints each event as a line, or as a YAML document, until it is interrupted. It continues if a replica restarts.
@@ -200,26 +196,21 @@ func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tel
 }
 
 func (g *globals) printEvent(to io.Writer, event *pb.Event) error {
-	switch g.output {
-	case "table", "wide":
+	if !g.structured() {
 		_, err := fmt.Fprintln(to, eventLine(eventCells(event)))
 		return err
-	case "json", "yaml":
-		shown, err := plainEvent(event)
-		if err != nil {
-			return err
-		}
-		if g.output == "yaml" {
-			text, err := yaml.Marshal(shown)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(to, "---\n%s", text)
-			return err
-		}
+	}
+	shown, err := plainEvent(event)
+	if err != nil {
+		return err
+	}
+	if g.output == "json" { // on one line
 		return json.NewEncoder(to).Encode(shown)
 	}
-	return g.noSuchOutput()
+	if g.output == "yaml" {
+		_, _ = fmt.Fprintln(to, "---")
+	}
+	return encode(to, shown, g.output)
 }
 
 var eventTitles = []string{"TIME", "SEVERITY", "OBJECT", "REASON", "COUNT", "MESSAGE"}

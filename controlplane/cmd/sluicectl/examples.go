@@ -15,8 +15,8 @@ var exampleNames = map[string]string{
 // examples are the examples in the help of each command, by its path below sluicectl. A command that every kind has is under KIND; there
 // NAME stands for the name of an object.
 var examples = map[string][]string{
-	"KIND list":     {"KIND list", "KIND list -o wide", "KIND list --watch"},
-	"KIND get":      {"KIND get NAME -o yaml"},
+	"KIND list":     {"KIND list", "KIND list -o wide", "KIND list -o name", "KIND list --watch"},
+	"KIND get":      {"KIND get NAME -o yaml", "KIND get NAME -o jsonpath={.meta.uid}"},
 	"KIND describe": {"KIND describe NAME"},
 	"KIND delete":   {"KIND delete NAME --wait", "KIND delete NAME --yes"},
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,31 +22,31 @@ const apiVersion = "sluice.dev/v1"
 // listVersion is the apiVersion of a List of resources, as in kubectl.
 const listVersion = "v1"
 
-// print writes objects in the format of --output. `without` names the objects that no host can use. Several objects in JSON or YAML are a
-// List.
+// print writes objects in the format of --output. `without` names the objects that no host can use. Several objects in a format for programs
+// are a List.
 func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, without unusable, single bool) error {
-	switch g.output {
-	case "table", "wide":
-		return table(to, k, objects, without, g.output == "wide")
-	case "json", "yaml":
+	if g.structured() {
 		return document(to, k, objects, single, g.output)
 	}
-	return g.noSuchOutput()
+	return table(to, k, objects, without, g.output == "wide")
 }
 
+// formats are the values of --output; the last one begins a template.
+var formats = []string{"table", "wide", "json", "yaml", "name", pathFormat}
+
 // structured reports whether the output is for programs.
-func (g *globals) structured() bool { return g.output == "json" || g.output == "yaml" }
+func (g *globals) structured() bool { return g.output != "table" && g.output != "wide" }
 
 // checkOutput refuses an unknown format before anything is changed.
 func (g *globals) checkOutput() error {
-	if g.structured() || g.output == "table" || g.output == "wide" {
+	if strings.HasPrefix(g.output, pathFormat) {
+		_, err := parsePath(g.output)
+		return err
+	}
+	if slices.Contains(formats, g.output) {
 		return nil
 	}
-	return g.noSuchOutput()
-}
-
-func (g *globals) noSuchOutput() error {
-	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
+	return usagef("--output %q: table, wide, json, yaml, name and jsonpath=TEMPLATE are possible", g.output)
 }
 
 func table(to io.Writer, k *kind, objects []proto.Message, without unusable, wide bool) error {
@@ -101,6 +102,8 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 // messages.
 func item(k *kind, object proto.Message, format string) (map[string]any, error) {
 	switch {
+	case format == "name":
+		return map[string]any{referenceKey: k.name + "/" + metaOf(object).GetName()}, nil
 	case format != "yaml":
 		return plain(k, object)
 	case k.observed:
@@ -149,8 +152,14 @@ func messages(to io.Writer, k *kind, objects []proto.Message) error {
 	return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, "yaml")
 }
 
-// encode writes a value as JSON or YAML.
+// encode writes a value in a format for programs.
 func encode(to io.Writer, shown any, format string) error {
+	switch {
+	case format == "name":
+		return writeNames(to, shown)
+	case strings.HasPrefix(format, pathFormat):
+		return writePath(to, shown, format)
+	}
 	text, err := json.MarshalIndent(shown, "", "  ")
 	if err != nil {
 		return err

@@ -32,8 +32,7 @@ func heldCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				switch g.output {
-				case "json", "yaml":
+				if g.structured() {
 					shown := map[string]any{}
 					if err := asMap(held, shown); err != nil {
 						return err

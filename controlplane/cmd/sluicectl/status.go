@@ -125,13 +125,10 @@ func (w *clusterObjects) overview(g *globals, findings []*pb.Finding, events []*
 }
 
 func (g *globals) printOverview(to io.Writer, o *overview) error {
-	switch g.output {
-	case "table", "wide":
-		return o.print(to)
-	case "json", "yaml":
+	if g.structured() {
 		return encode(to, o, g.output)
 	}
-	return g.noSuchOutput()
+	return o.print(to)
 }
 
 func (o *overview) print(to io.Writer) error {
