@@ -49,8 +49,6 @@ var programs = []proof{
 		"controlplane/cmd/sluicectl.TestADumpWithoutANameIsInTheWorkingDirectory"),
 	by("controlplane/cmd/sluicectl/events.go --last", "0: all of the last week",
 		"controlplane/cmd/sluicectl.TestTheNumberOfEventsIsLimitedAsTheHelpSays"),
-	by("controlplane/cmd/sluicectl/host_config.go --portal", "empty: a portal of the control plane's gateways, or the example 192.0.2.1:3260 if there is none",
-		"controlplane/cmd/sluicectl.TestAHostConfigurationWithoutAPortalNamesOneOfTheControlPlaneOrTheExample"),
 	by("controlplane/cmd/sluicectl/status.go --last", "0: none",
 		"controlplane/cmd/sluicectl.TestTheNumberOfEventsIsLimitedAsTheHelpSays"),
 	by("operator/cmd/sluice-csi/main.go --state-dir", "empty: the directory volumes beside the socket",

@@ -70,6 +70,8 @@ var stream = []proof{
 		"Empty: none was given, or the session was for discovery", "a report of what the peer sent"),
 	not("proto/sluice/v1/gateway_stream.proto PoolObserved.problem",
 		"Empty: well", "a report: it says what a state without the value means"),
+	by("proto/sluice/v1/gateway_stream.proto PeerObserved.refusal", "Empty: the peer accepts the login, or is not reached",
+		"controlplane/internal/decide.TestAGatewayThatRefusesTheLoginOfItsPeersIsNotServing"),
 	not("proto/sluice/v1/gateway_stream.proto PoolObserved.marker",
 		"empty: none", "a report: it says what a state without the value means"),
 	not("proto/sluice/v1/gateway_stream.proto PoolObserved.max_image_bytes",

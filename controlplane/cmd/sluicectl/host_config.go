@@ -18,8 +18,9 @@ import (
 const allLinux = "linux"
 
 func hostConfigCommand(g *globals) *cobra.Command {
-	var system, secretFile, mutualSecretFile string
+	var system string
 	var verify bool
+	own, mutual := &chapFlags{name: "chap"}, &chapFlags{name: "mutual-chap"}
 	command := &cobra.Command{
 		Use:   "host-config HOST|linux",
 		Short: "Print the script that connects a host to its targets",
@@ -44,11 +45,11 @@ func hostConfigCommand(g *globals) *cobra.Command {
 			if !slices.Contains(hostconfig.Systems(), system) {
 				return usagef("--os %q: use one of %s", system, strings.Join(hostconfig.Systems(), ", "))
 			}
-			chap, err := readChap("chap", "", secretFile)
+			secret, err := own.secret(command)
 			if err != nil {
 				return err
 			}
-			mutual, err := readChap("mutual-chap", "", mutualSecretFile)
+			mutualSecret, err := mutual.secret(command)
 			if err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ func hostConfigCommand(g *globals) *cobra.Command {
 				part = hostconfig.Verify
 			}
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				setup, err := hostSetup(ctx, connection, names[0], chap.GetPassword(), mutual.GetPassword())
+				setup, err := hostSetup(ctx, connection, names[0], secret, mutualSecret)
 				if err != nil {
 					return err
 				}
@@ -67,8 +68,8 @@ func hostConfigCommand(g *globals) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&system, "os", "debian", "operating system of the host: "+strings.Join(hostconfig.Systems(), ", "))
-	flags.StringVar(&secretFile, "chap-secret-file", "", "file that holds the CHAP secret of the host, for the script; - for standard input")
-	flags.StringVar(&mutualSecretFile, "mutual-chap-secret-file", "", "file that holds the CHAP secret of the targets, for the script")
+	flags.StringVar(&own.secretFile, "chap-secret-file", "", "file that holds the CHAP secret of the host, for the script; - for standard input")
+	flags.StringVar(&mutual.secretFile, "mutual-chap-secret-file", "", "file that holds the CHAP secret of the targets, for the script")
 	flags.BoolVar(&verify, "verify", false, "print commands that check what the script has configured, and change nothing")
 	_ = command.RegisterFlagCompletionFunc("os", cobra.FixedCompletions(hostconfig.Systems(), cobra.ShellCompDirectiveNoFileComp))
 	return command
@@ -122,7 +123,7 @@ func hostLUNs(ctx context.Context, connection *grpc.ClientConn, target *pb.Targe
 // chapOf returns what a host authenticates with. A secret for a host without CHAP is an error: the host would not use it.
 func chapOf(flags string, have *pb.ChapCredentials, secret string) (*hostconfig.Credentials, error) {
 	if have == nil && secret != "" {
-		return nil, usagef("--%s-secret-file: the host has no such secret; set it first with `sluicectl apply`", flags)
+		return nil, usagef("--%s-secret-file: the host has no such secret; set it first with `sluicectl host set-chap`", flags)
 	}
 	if have == nil {
 		return nil, nil
