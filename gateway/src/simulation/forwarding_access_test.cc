@@ -51,7 +51,7 @@ TEST_F(ForwardingAccess, AProbeReportsWhyThePeerRefusesTheLogin) {
   pair_.origin.gateway().forwarding.set_keys({{"key-1", "a forwarding key of some length"}});
   pair_.advance(2 * kSecond);
   EXPECT_EQ(pair_.forwarder.peers().finding(GatewayPair::kOwner),
-            (forward::Peers::Finding{.reach = forward::Reach::kConnected}));
+            (forward::Peers::Finding{forward::Reach::kConnected, 0, ""}));
 }
 
 TEST_F(ForwardingAccess, AFencedGatewayIsRefusedAndLosesItsSessions) {
