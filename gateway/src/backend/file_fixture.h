@@ -12,11 +12,9 @@
 #include <utility>
 
 #include "backend/file.h"
-#include "backend/open_file.h"
 #include "backend/spec.h"
 #include "backend/test_driver.h"
 #include "backend/test_storage.h"
-#include "base/limits.h"
 
 namespace sluice::backend {
 
@@ -37,11 +35,6 @@ class FileTest : public testing::Test {
     auto opened = try_open(text);
     EXPECT_TRUE(opened.ok()) << opened.error();
     return opened ? std::move(*opened) : nullptr;
-  }
-  // Backends that were destroyed have closed their files.
-  static void wait_for_closing(const std::string& path) {
-    const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    OpenFile::wait_for_closing(device_of(fd.get()), limits::kUnitLeaves);
   }
   static int only_rw_flags(const TestAio& aio) {
     const TestAio::Record& last = aio.records().back();

@@ -14,6 +14,7 @@
 
 #include "base/blocking_section.h"
 #include "base/detached_thread.h"
+#include "base/reactor_thread.h"
 
 namespace sluice::backend {
 namespace {
@@ -77,11 +78,16 @@ OpenFile::~OpenFile() {
   const std::lock_guard lock(state_->mutex);
   if (state_->releasing) return;
   flock(state_->fd.get(), LOCK_UN);
-  // The thread has the last reference to the file, so it closes it.
-  run_apart(state_->device,
-            [fd = std::make_shared<FileDescriptor>(std::move(state_->fd)), syncs = state_->syncs] {
-              if (syncs) fdatasync(fd->get());
-            });
+  // The owner of the descriptor ends, and so closes it, on the thread that runs this.
+  std::function<void()> end = [fd = std::make_shared<FileDescriptor>(std::move(state_->fd)),
+                               syncs = state_->syncs] {
+    if (syncs) fdatasync(fd->get());
+  };
+  if (ReactorThread::is_present()) {
+    run_apart(state_->device, std::move(end));
+  } else {
+    end();
+  }
 }
 
 void OpenFile::sync_at_end() {

@@ -1,5 +1,5 @@
-// An open file or device whose last use may wait for its medium: close() writes back data, and a
-// file system in user space answers it when it likes. So no reactor closes it (DESIGN R14).
+// An open file or device. Its close may wait for its medium: a sync writes back data, and a file
+// system in user space answers close() when it likes. So no reactor makes these calls (DESIGN R14).
 //
 // Threads: any.
 #pragma once
@@ -20,7 +20,7 @@ dev_t device_of(int fd);
 class OpenFile {
  public:
   explicit OpenFile(FileDescriptor fd);
-  // Without release(): unlocks the file, and closes it on another thread.
+  // Without release(): unlocks the file, and closes it; on another thread if this is a reactor's.
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;

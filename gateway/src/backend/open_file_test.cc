@@ -11,6 +11,7 @@
 
 #include "backend/test_storage.h"
 #include "base/limits.h"
+#include "base/reactor_thread.h"
 
 namespace sluice::backend {
 namespace {
@@ -56,12 +57,24 @@ TEST_F(OpenFileTest, EachReleaseCallsItsCallbackOnceAlsoAfterTheEndOfTheFile) {
   called.wait();
 }
 
-TEST_F(OpenFileTest, AFileThatWasNotReleasedIsUnlockedAtOnceAndClosedBeforeTheWaitEnds) {
+TEST_F(OpenFileTest, AFileThatWasNotReleasedIsUnlockedAndClosedAtItsEnd) {
+  auto file = locked();
+  const int number = file->fd();
+  file->sync_at_end();
+  file.reset();
+  EXPECT_TRUE(can_lock());
+  EXPECT_EQ(fcntl(number, F_GETFD), -1);
+}
+
+TEST_F(OpenFileTest, AReactorUnlocksAFileAtOnceAndAnotherThreadClosesItBeforeTheWaitEnds) {
   auto file = locked();
   const int number = file->fd();
   const dev_t device = device_of(number);
   file->sync_at_end();
-  file.reset();
+  {
+    const ReactorThread mark;
+    file.reset();
+  }
   EXPECT_TRUE(can_lock());
   OpenFile::wait_for_closing(device, limits::kUnitLeaves);
   EXPECT_EQ(fcntl(number, F_GETFD), -1);

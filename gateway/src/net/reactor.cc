@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/reactor_thread.h"
 #include "base/socket_address.h"
 #include "net/completion_tag.h"
 
@@ -84,6 +85,7 @@ void Reactor::arm_tick() {
 }
 
 void Reactor::run() {
+  const ReactorThread mark;
   while (!over()) loop_once();
   alive_.store(false, std::memory_order_relaxed);
   tear_down();
