@@ -189,9 +189,9 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
   if (!client) return Error{client.error()};
   // Callbacks come from reactors, which are gone before the client is (main.cc).
   engine.peers().set_on_reach(
-      [client = client.value().get()](uint16_t number, const std::string& incarnation,
+      [client = client.value().get()](uint16_t number, const std::string& of,
                                       const forward::Peers::Finding& found) {
-        client->peer_found(observed(number, incarnation, found));
+        client->peer_found(observed(number, of, found));
       });
   return std::move(client).value();
 }
