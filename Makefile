@@ -23,7 +23,7 @@ help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
-	@.ci/deps build clang lint model clients guest bench package faults ceph go
+	@.ci/deps build clang lint model clients guest bench package package-test faults ceph go
 
 build: build-cluster build-operator ## the programs, optimised, into build/bin/
 
@@ -184,9 +184,9 @@ test-powercut: build-gateway ## the gateway's machine loses power under load: wh
 	@.ci/deps guest clients
 	@.ci/tier powercut tests/powercut/run
 
-test-package: ## the .deb installs into a bare Debian and serves its sample configuration
-	@.ci/deps build package clients
+test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, a cluster, upgrade, removal
 	@$(MAKE) --no-print-directory package
+	@.ci/deps package-test clients
 	@.ci/tier package tests/package/run
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
@@ -293,9 +293,9 @@ ifneq ($(BEFORE),)
 endif
 	@V=1 BEFORE=$(BEFORE) .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
 
-package: build-gateway ## Debian packages into build/packages/
-	@.ci/deps package
-	@gateway/packaging/build
+package: build-cluster ## Debian packages of gateway, control plane and CLI into build/packages/
+	@.ci/deps package go
+	@.ci/packaging/build
 
 generate: ## generates what is committed and made from something else again; fails where it was not current
 	@.ci/deps go proto

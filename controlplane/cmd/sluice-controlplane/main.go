@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker.
-var version = "0.1.0"
+// version is set by .ci/compile-go through the linker.
+var version = "0"
 
 // endTimeout bounds the time that a process has to end after a stop was requested or a part of it failed. Hanging disks can
 // exceed it.

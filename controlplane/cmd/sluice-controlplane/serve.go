@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -160,10 +161,13 @@ func (s *settings) run(ctx context.Context) error {
 		if err := beside.run(ctx); err != nil {
 			stop(err)
 		}
+		notifyServiceManager(log, daemon.SdNotifyStopping)
 		stopGently(made)
 	}()
 	log.Info("serving", "api", listener.Addr().String(), "metrics", s.metrics, "tls", !s.insecure,
 		"etcd", etcdName(s.etcdEndpoints), "version", version)
+	// The listener is open: calls from now on are answered.
+	notifyServiceManager(log, daemon.SdNotifyReady+"\nSTATUS=serving the API on "+listener.Addr().String())
 	if err := made.Serve(listener); err != nil {
 		return fmt.Errorf("API: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker.
-var version = "0.1.0"
+// version is set by .ci/compile-go through the linker.
+var version = "0"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

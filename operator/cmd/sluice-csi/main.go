@@ -30,7 +30,7 @@ import (
 )
 
 // version of the program; set by release builds.
-var version = "0.1.0"
+var version = "0"
 
 // settings are the flags.
 type settings struct {
