@@ -146,7 +146,7 @@ func (v *LeaderView) healthWithoutStream(g *model.Gateway, l link, now time.Time
 
 // peersFindGone reports whether the peers that have a stream find a gateway refused, or silent for long enough (R1). Otherwise it
 // returns when that may become true as time passes. Only reports of this term count, on the present incarnation, and by the
-// present incarnation of a peer. A report that the peer hears the gateway counts regardless of its term.
+// present incarnation of a peer that is itself reached. A report that the peer hears the gateway always counts.
 func (v *LeaderView) peersFindGone(g *model.Gateway, now time.Time) (bool, time.Duration) {
 	var wait time.Duration
 	refused, silent := false, false
@@ -158,7 +158,7 @@ func (v *LeaderView) peersFindGone(g *model.Gateway, now time.Time) (bool, time.
 		if h.Reach == model.PeerConnected {
 			return false, 0
 		}
-		if h.version <= v.Term {
+		if h.version <= v.Term || v.mayBeAtFault(h) {
 			continue
 		}
 		switch left := SilentLimit - h.Silent - now.Sub(h.at); {

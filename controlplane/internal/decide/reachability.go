@@ -87,7 +87,7 @@ func (v *LeaderView) hasPeer(g *model.Gateway) bool {
 // have.
 func (v *LeaderView) peersThatLost(g *model.Gateway) (lost []string, reached bool) {
 	for _, r := range v.peers[g.Status.Number] {
-		if !r.Forwards() && v.credits(r, g) {
+		if !r.Forwards() && v.credits(r, g) && !v.mayBeAtFault(r) {
 			lost = append(lost, "")
 		}
 	}
@@ -102,7 +102,7 @@ func (v *LeaderView) peersThatLost(g *model.Gateway) (lost []string, reached boo
 		case by == nil || !v.credits(r, g) || !slices.Contains(v.PeersOf(by), g.Status.Number):
 		case r.Forwards():
 			reached = true
-		default:
+		case !v.mayBeAtFault(r):
 			lost = append(lost, "gateway "+by.Meta.Name+" "+whyLost(r.PeerReport))
 		}
 	}
@@ -140,4 +140,10 @@ func (v *LeaderView) credits(r peerReport, about *model.Gateway) bool {
 	reporter, present := v.connected(r.Reporter.Number)
 	now, serves := v.connected(about.Status.Number)
 	return present && serves && reporter == r.Reporter && now == r.Peer
+}
+
+// mayBeAtFault reports whether the reporter of a lost peer is itself not reached, so that the fault may be its own.
+func (v *LeaderView) mayBeAtFault(r peerReport) bool {
+	by := v.GatewayByNumber(r.Reporter.Number)
+	return by == nil || by.Status.Health == model.GatewayNotServing
 }

@@ -127,6 +127,24 @@ func TestAGatewayIsDegradedWhileAPeerCannotForwardToIt(t *testing.T) {
 	}
 }
 
+// It cannot tell whether the fault is its own.
+func TestTheReportOfAGatewayThatIsNotServingDoesNotCount(t *testing.T) {
+	v := sharing(2)
+	g := *v.Gateways["gw-2"]
+	g.Meta.Version, g.Status.Health = 9, model.GatewayNotServing
+	v.Put(&g)
+	says(v, 2, 1, model.PeerSilent, time.Minute, term+1, start)
+	healthAt(t, v, "gw-1", start)
+	healthAt(t, v, "gw-1", start.Add(time.Hour))
+	if degraded := conditionOf(t, v.Gateways["gw-1"].Status.Conditions, model.ConditionDegraded); degraded.Status != model.ConditionFalse {
+		t.Errorf("%+v", degraded)
+	}
+	ends(v, 1, start)
+	if health, _ := healthAt(t, v, "gw-1", start.Add(2*time.Hour)); health != model.GatewayDisconnected {
+		t.Errorf("without a stream: %s", health)
+	}
+}
+
 // A peer that shares no path set with the gateway any more does not look for it.
 func TestTheReportOfAFormerPeerDoesNotCount(t *testing.T) {
 	v := known(3)

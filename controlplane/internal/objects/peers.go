@@ -16,10 +16,10 @@ const (
 
 // PeersOf returns the peers of a gateway, by number: all gateways that share a path set with it, and some that have lost their
 // stream. All gateways that shared a path set with these may be gone, too, and a gateway that no peer reports gone is never taken
-// over from (R1).
+// over from (R1). The peers of a gateway that others monitor are also its monitors: it accepts their logins by these.
 func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	number := gateway.Status.Number
-	peers := o.monitoredBy(gateway)
+	peers := o.monitoring(gateway)
 	for _, target := range o.Targets {
 		if !target.Meta.Deleting() && slices.Contains(target.Status.PathSet, number) {
 			peers = append(peers, target.Status.PathSet...)
@@ -29,10 +29,10 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// monitoredBy returns the gateways that this gateway monitors. They belong to its pool, which shares a network. They have no stream, or
-// their peers do not reach them. A monitor reports when such a gateway is reached again.
-// Each of them is monitored by the next gateways with a stream.
-func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
+// monitoring returns the gateways that this gateway monitors, or those that monitor it. They belong to one pool, which shares a network.
+// A monitored gateway has no stream, or its peers do not reach it. A monitor reports when such a gateway is reached again.
+// Each is monitored by the next gateways with a stream.
+func (o *Objects) monitoring(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
 	for _, other := range o.Gateways {
 		switch {
@@ -45,13 +45,20 @@ func (o *Objects) monitoredBy(gateway *model.Gateway) []uint32 {
 	}
 	slices.Sort(lost)
 	slices.Sort(present)
-	at, isPresent := slices.BinarySearch(present, gateway.Status.Number)
-	if !isPresent {
+	number := gateway.Status.Number
+	if slices.Contains(lost, number) {
+		return slices.DeleteFunc(slices.Clone(present), func(other uint32) bool { return !monitors(present, other, number) })
+	}
+	if !slices.Contains(present, number) {
 		return nil
 	}
-	lost = slices.DeleteFunc(lost, func(number uint32) bool {
-		next, _ := slices.BinarySearch(present, number)
-		return (at-next+len(present))%len(present) >= monitorsPerGateway
-	})
+	lost = slices.DeleteFunc(lost, func(other uint32) bool { return !monitors(present, number, other) })
 	return lost[:min(len(lost), maxMonitored)]
+}
+
+// monitors reports whether a present gateway is one of those that follow a lost one.
+func monitors(present []uint32, monitor, lost uint32) bool {
+	at, _ := slices.BinarySearch(present, monitor)
+	next, _ := slices.BinarySearch(present, lost)
+	return (at-next+len(present))%len(present) < monitorsPerGateway
 }

@@ -41,7 +41,9 @@ func TestAGatewayWithoutAStreamIsLookedForByOthersThanThoseOfItsPathSets(t *test
 		{5, []uint32{1, 2}, 5, nil}, // two are sufficient
 		{5, []uint32{5}, 1, []uint32{2, 5}},
 		{3, []uint32{1, 2}, 3, []uint32{1, 2}}, // the only remaining one
-		{3, []uint32{1, 2}, 1, []uint32{2}},
+		{3, []uint32{1, 2}, 1, []uint32{2, 3}}, // and the gateway that monitors it
+		{5, []uint32{5}, 5, []uint32{1, 2}},
+		{5, []uint32{3}, 3, []uint32{4, 5}},
 	} {
 		if got := peersOf(pool(c.n, c.lost...), c.of); !slices.Equal(got, c.wanted) {
 			t.Errorf("of %d, %v lost: %d knows %v, wanted %v", c.n, c.lost, c.of, got, c.wanted)
