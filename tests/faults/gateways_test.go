@@ -27,10 +27,8 @@ var gatewayRows = []fault{
 	{name: "a target has fewer paths because a gateway was killed", id: "FewerPaths", object: "Target/threefold",
 		cause: "has 3 paths, and not all their gateways serve", grace: 5 * time.Second, lasts: 10 * time.Second, known: silence,
 		induce: func(s *system) (func() error, error) {
-			err := s.ctl("target create threefold --host host-1 --lun 0=spare --paths 3 --wait --timeout 20s")
-			return func() error {
-				return errors.Join(s.Gateways[second].Start(), s.ctl("target delete threefold --yes --wait --timeout 20s"))
-			}, errors.Join(err, s.Gateways[second].Kill())
+			remove, err := s.threefold()
+			return func() error { return errors.Join(s.Gateways[second].Start(), remove()) }, errors.Join(err, s.Gateways[second].Kill())
 		}},
 	{name: "the only gateway of a volume was killed", id: "VolumeWithoutOwner", object: "Volume/far", cause: "has no owner",
 		grace: 5 * time.Second, lasts: 10 * time.Second, known: silence, induce: killed(third)},
@@ -61,9 +59,10 @@ var gatewayRows = []fault{
 		}},
 	{name: "a firewall separates a gateway from one of its peers", id: "GatewayPeersLost", object: "Gateway/gw-2",
 		cause: "gateway gw-1 receives nothing from it", grace: 15 * time.Second, lasts: 10 * time.Second, known: silence,
-		induce: func(s *system) (func() error, error) {
-			undo, err := s.Network.Partition("gw-1", "gw-2", cluster.Internal)
-			return undo, err
+		induce: func(s *system) (func() error, error) { // the third gateway reaches both
+			remove, err := s.threefold()
+			join, err2 := s.Network.Partition("gw-1", "gw-2", cluster.Internal)
+			return func() error { return errors.Join(join(), remove()) }, errors.Join(err, err2)
 		}},
 	{name: "the link of a gateway is down", id: "GatewayDead", object: "Gateway/gw-2", cause: "is dead, and fenced", grace: 10 * time.Second,
 		lasts: 20 * time.Second, known: silence, induce: func(s *system) (func() error, error) {
@@ -86,6 +85,12 @@ var gatewayRows = []fault{
 		lasts: 10 * time.Second, known: "sessions have 30 s to move", induce: func(s *system) (func() error, error) {
 			return func() error { return s.Undrain(s.ctx, second) }, s.Drain(s.ctx, second)
 		}},
+}
+
+// threefold creates a target that all gateways export, so that all are peers, and returns a function that deletes it.
+func (s *system) threefold() (remove func() error, err error) {
+	return func() error { return s.ctl("target delete threefold --yes --wait --timeout 20s") },
+		s.ctl("target create threefold --host host-1 --lun 0=spare --paths 3 --wait --timeout 20s")
 }
 
 // occupied starts a gateway while another process listens at one of its addresses.
