@@ -79,10 +79,13 @@ var examples = map[string][]string{
 	"diff":           {"diff -f volume.yaml", "diff -f volume.yaml -f target.yaml"},
 	"edit":           {"edit volume orders"},
 	"backup":         {"backup sluice-backup"},
-	"doctor":         {"doctor", "doctor -o json"},
-	"dump":           {"dump"},
-	"events":         {"events", "events --kind volume --name orders"},
-	"explain":        {"explain host web01", "explain volume orders"},
+	"disk create": {
+		"disk create db 100Gi --host web01 --initiator iqn.1993-08.org.debian:01:abcdef", "disk create logs 10Gi --host web01 --target db --pool fast",
+	},
+	"doctor":  {"doctor", "doctor -o json"},
+	"dump":    {"dump"},
+	"events":  {"events", "events --kind volume --name orders"},
+	"explain": {"explain host web01", "explain volume orders"},
 	"host-config": {
 		"host-config web01 --chap-secret-file web01.secret", "host-config web01 --verify", "host-config web02 --os windows",
 		"host-config linux",
