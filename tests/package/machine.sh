@@ -36,8 +36,11 @@ machine_start() {
   fi
 }
 
+# A control group can be removed once its last process has gone, a moment after the kill.
+cgroup_removed() { find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true; [ ! -e "$cgroup" ]; }
+
 machine_stop() {
   kill -KILL "$machine"
   wait "$machine"
-  find "$cgroup" -depth -type d -exec rmdir {} +
+  until_true 20 cgroup_removed
 }
