@@ -21,7 +21,7 @@ spec: {initiators: ["iqn.2026-11.org.example:unreached"], allowUnauthenticated: 
 		read(t, &v1alpha1.Target{}, `
 metadata: {namespace: shop, name: unreached}
 spec: {gatewayPool: reaching, luns: [{id: 0, volume: unreached}], hosts: [unreached]}`))
-	const remedy = "sluicectl gateway list"
+	const remedy = "sluicectl gateway create --node n1"
 	shows(t, pool, v1alpha1.ConditionHealthy, metav1.ConditionFalse, "PoolWithoutGateway", remedy)
 	ready(t, pool, metav1.ConditionFalse, "PoolWithoutGateway", remedy)
 	must(change(t, gateways, func(p *v1alpha1.GatewayPool) { p.Spec.Replicas = 1 }))
