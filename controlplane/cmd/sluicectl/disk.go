@@ -74,7 +74,7 @@ func createDisk(g *globals) *cobra.Command {
 	flags.StringVar(&order.target, "target", "", "target that maps the volume; empty: one of the disk's name")
 	flags.BoolVar(&order.open, "allow-unauthenticated", false, "create the host without CHAP: logins by the initiator's name alone")
 	flags.StringVar(&order.chap.secretFile, "chap-secret-file", "", "file that holds the CHAP secret of the host; - for standard input; "+
-		"empty: a new secret for a new host, and the script asks for that of another one")
+		"empty: a new secret for a new host")
 	flags.StringVar(&order.system, "os", "debian", "operating system of the host: "+strings.Join(hostconfig.Systems(), ", "))
 	addWait(command, &order.wait, "wait until the host can use the disk, and print the script")
 	byDefault(command, "wait")
