@@ -14,7 +14,7 @@ var programs = []proof{
 		"controlplane/internal/findings.TestTheAgeOfTheBackupIsNoFindingWithoutALimitOrInANewSystem"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --oui", "0: NAA 3, locally assigned",
 		"controlplane/internal/model.TestADesignatorIsOfType3WithoutACompanyIDAndOfType6WithOne"),
-	by("controlplane/cmd/sluicectl/disk.go --pool", "empty: the only one that there is",
+	by("controlplane/cmd/sluicectl/disk.go --pool", "empty: the only pool",
 		"controlplane/cmd/sluicectl.TestADiskIsAVolumeAndATargetOfItsNameForAHostWithASecret"),
 	by("controlplane/cmd/sluicectl/disk.go --target", "empty: one of the disk's name",
 		"controlplane/cmd/sluicectl.TestADiskIsAVolumeAndATargetOfItsNameForAHostWithASecret"),

@@ -98,7 +98,7 @@ func (f *chapFlags) change(command *cobra.Command, side string, generate bool) (
 	return chapChange{side: side, named: command.Flags().Changed(f.name + "-user"), user: f.user, secret: secret, generated: generate}, err
 }
 
-// apply changes credentials. The control plane returns no secret, so one that is given counts as a change.
+// apply changes credentials. The control plane returns no secrets, so a given secret always counts as a change.
 func (c chapChange) apply(to **pb.ChapCredentials) []string {
 	var changes []string
 	if !c.named && c.secret == "" {

@@ -63,7 +63,7 @@ func contextList(g *globals) *cobra.Command {
 
 func contextShow(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "show [NAME]", Short: "Show a context; without a name the one that commands use", Args: cobra.MaximumNArgs(1),
+		Use: "show [NAME]", Short: "Show a context, by default the current one", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeContexts,
 		RunE: func(command *cobra.Command, names []string) error {
 			read, err := readConfiguration()
@@ -91,8 +91,16 @@ func contextShow(g *globals) *cobra.Command {
 }
 
 func contextUse(*globals) *cobra.Command {
+	return contextChange("use", "Make a context the current one", func(c *configuration, name string) string {
+		c.Current = name
+		return "is the current one"
+	})
+}
+
+// contextChange is a command that changes the file by the name of a context that exists. change returns what it has done.
+func contextChange(verb, short string, change func(c *configuration, name string) string) *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "Make a context the current one", Args: cobra.ExactArgs(1), ValidArgsFunction: completeContexts,
+		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: completeContexts,
 		RunE: func(command *cobra.Command, names []string) error {
 			read, err := readConfiguration()
 			if err != nil {
@@ -101,8 +109,7 @@ func contextUse(*globals) *cobra.Command {
 			if _, err := read.named(names[0]); err != nil {
 				return err
 			}
-			read.Current = names[0]
-			return stored(command, read, names[0], "is the current one")
+			return stored(command, read, names[0], change(read, names[0]))
 		},
 	}
 }
@@ -176,22 +183,12 @@ func (g *globals) giveTo(context *serverContext) (given bool, err error) {
 }
 
 func contextDelete(*globals) *cobra.Command {
-	return &cobra.Command{
-		Use: "delete NAME", Short: "Delete a context; the files that it names stay", Args: cobra.ExactArgs(1), ValidArgsFunction: completeContexts,
-		RunE: func(command *cobra.Command, names []string) error {
-			read, err := readConfiguration()
-			if err != nil {
-				return err
-			}
-			if _, err := read.named(names[0]); err != nil {
-				return err
-			}
-			delete(read.Contexts, names[0])
-			what := "deleted"
-			if read.Current == names[0] {
-				read.Current, what = "", "deleted; there is no current context now"
-			}
-			return stored(command, read, names[0], what)
-		},
-	}
+	return contextChange("delete", "Delete a context; the files that it names stay", func(c *configuration, name string) string {
+		delete(c.Contexts, name)
+		if c.Current != name {
+			return "deleted"
+		}
+		c.Current = ""
+		return "deleted; there is no current context now"
+	})
 }

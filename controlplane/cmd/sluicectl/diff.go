@@ -32,8 +32,8 @@ func diffCommand(g *globals) *cobra.Command {
 	var files []string
 	command := &cobra.Command{
 		Use: "diff", Short: "Show what apply would change", Args: cobra.NoArgs,
-		Long: "Show what `apply` would change, as a unified diff from the objects of the control plane to those that it would store. Nothing " +
-			"is changed. Exit codes: 0 without a difference, 1 with differences, more for an error (10: one that has no other code). " +
+		Long: "Show what `apply` would change, as a unified diff: from the objects of the control plane to the objects that apply would store. " +
+			"Nothing is changed. Exit code 0: no difference; 1: differences; 10, or the code that other commands have: an error. " +
 			"Secrets are neither compared nor shown. An object that names another new object of the files is shown as the file has " +
 			"it, without defaults, because the control plane cannot validate it yet.",
 		RunE: func(command *cobra.Command, _ []string) error {

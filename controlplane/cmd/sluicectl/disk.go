@@ -70,7 +70,7 @@ func createDisk(g *globals) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&order.host, "host", "", "the host that gets the disk")
 	flags.StringSliceVar(&order.initiators, "initiator", nil, "iSCSI names of a host that does not exist yet (/etc/iscsi/initiatorname.iscsi)")
-	flags.StringVar(&order.pool, "pool", "", "storage pool of the volume; empty: the only one that there is")
+	flags.StringVar(&order.pool, "pool", "", "storage pool of the volume; empty: the only pool")
 	flags.StringVar(&order.target, "target", "", "target that maps the volume; empty: one of the disk's name")
 	flags.BoolVar(&order.open, "allow-unauthenticated", false, "create the host without CHAP: logins by the initiator's name alone")
 	flags.StringVar(&order.chap.secretFile, "chap-secret-file", "", "file that holds the CHAP secret of the host; - for standard input; "+

@@ -128,7 +128,7 @@ func (e *editing) edit(text string) (string, error) {
 	return rest, err
 }
 
-// store updates the object to the one that a text describes.
+// store updates the object to the state that a text describes.
 func (e *editing) store(text string) error {
 	read := documents{}
 	if err := read.add("-", strings.NewReader(text)); err != nil {

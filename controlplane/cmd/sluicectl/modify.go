@@ -32,8 +32,8 @@ func changing[M proto.Message](change func(M) ([]string, error)) func(proto.Mess
 // modifyAttempts bounds how often a change is repeated because another writer came first, as in the control plane.
 const modifyAttempts = 16
 
-// modify reads an object, changes it, and stores it if the stored version is still the one that was read. It repeats that after a
-// conflict. It returns the object, and its changes.
+// modify reads an object, changes it, and stores it, unless its version has changed since. After such a conflict it begins again. It
+// returns the object and its changes.
 func (k *kind) modify(ctx context.Context, connection *grpc.ClientConn, name string, m modification, dryRun bool,
 ) (proto.Message, []string, error) {
 	for attempt := 1; ; attempt++ {

@@ -121,7 +121,7 @@ func TestAddingALunWaitsUntilGatewaysHaveAppliedItAndTheVolumeIsServed(t *testin
 	l.working()
 	l.must("volume", "create", "logs", "--pool", "nvme", "--size", "1Gi")
 	r := l.begin(t.Context(), "target", "add-lun", "shop", "1=logs", "--wait")
-	r.err.until(t, "has not applied it")
+	r.err.until(t, "gateway gw-1 has not applied it")
 	modify(l, "shop", func(target *model.Target) {
 		target.Status.Applied = map[uint32]string{1: target.Export(), 2: target.Export()}
 	})

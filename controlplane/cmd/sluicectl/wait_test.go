@@ -137,7 +137,7 @@ func TestWaitingForAMoveEndsWhenAnotherRequestReplacesIt(t *testing.T) {
 		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 	})
 	r := l.begin(t.Context(), "volume", "move", "orders", "--to", "gw-2", "--wait")
-	r.err.until(t, "its owner gateway is ")     // a replica whose copy is older shows a number
+	r.err.until(t, "its owner gateway is gw-1")
 	modify(l, "orders", func(v *model.Volume) { // it is in progress
 		v.Status.MovedAt, v.Status.MoveRequest, v.Status.Move = v.Status.MoveRequest.Since, nil, &model.RequestedMove{To: 2}
 		v.Status.Ownership.State = model.Moving
@@ -215,7 +215,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	}
 	refused("the result of an earlier request")
 	r := l.begin(t.Context(), "volume", "move", "orders", "--wait")
-	r.err.until(t, "its owner gateway is ") // a replica whose copy is older shows a number
+	r.err.until(t, "its owner gateway is gw-1")
 	refused("gateway gw-2 has no stream")
 	err := <-r.ended
 	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "volume orders: it does not move: gateway gw-2 has no stream") {

@@ -92,17 +92,44 @@ func (c *Counts) hosts(ctx context.Context, hosts []*pb.Host) error {
 // targets counts sessions, and sets the names of the paths' gateways and the portals of the ports.
 func (c *Counts) targets(ctx context.Context, targets []*pb.Target) error {
 	sessions, err := c.sessions(ctx)
-	c.view.Read(func(o *objects.Objects) {
+	c.readNames(ctx, newest(targets), func(o *objects.Objects) bool {
+		known := true
 		for _, target := range targets {
 			target.Status.Sessions = sessions.targets[target.GetSpec().GetIqn()]
 			for _, path := range target.GetStatus().GetPaths() {
-				if gateway := o.GatewayByNumber(path.GetTargetPortGroup()); gateway != nil {
+				gateway := o.GatewayByNumber(path.GetTargetPortGroup())
+				if gateway != nil {
 					namePath(path, gateway)
 				}
+				known = known && gateway != nil
 			}
 		}
+		return known
 	})
 	return err
+}
+
+// newest returns the latest version of some objects.
+func newest[P interface{ GetMeta() *pb.ObjectMeta }](objects []P) int64 {
+	var version int64
+	for _, object := range objects {
+		version = max(version, object.GetMeta().GetResourceVersion())
+	}
+	return version
+}
+
+// readNames lets use add names of gateways to objects that were stored up to a version. If use reports that a name is missing, the view
+// may be older than the objects: readNames waits for it, for a limited time, and use adds the names again.
+func (c *Counts) readNames(ctx context.Context, version int64, use func(*objects.Objects) bool) {
+	known := false
+	c.view.Read(func(o *objects.Objects) { known = use(o) })
+	if known {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, currentLimit)
+	defer cancel()
+	_ = c.view.WaitFor(ctx, version) // otherwise the watches are behind, and numbers are shown
+	c.view.Read(func(o *objects.Objects) { use(o) })
 }
 
 func namePath(path *pb.TargetPath, gateway *model.Gateway) {
@@ -118,14 +145,20 @@ func namePath(path *pb.TargetPath, gateway *model.Gateway) {
 }
 
 // volumes adds the names of gateways, which the status stores by number.
-func (c *Counts) volumes(_ context.Context, volumes []*pb.Volume) error {
-	c.view.Read(func(o *objects.Objects) {
+func (c *Counts) volumes(ctx context.Context, volumes []*pb.Volume) error {
+	c.readNames(ctx, newest(volumes), func(o *objects.Objects) bool {
+		known := true
+		name := func(number uint32) string {
+			known = known && (number == 0 || o.GatewayName(number) != "")
+			return o.GatewayName(number)
+		}
 		for _, volume := range volumes {
-			volume.Status.Owner = o.GatewayName(volume.GetStatus().GetOwnerGateway())
+			volume.Status.Owner = name(volume.GetStatus().GetOwnerGateway())
 			if move := volume.GetStatus().GetRequestedMove(); move != nil {
-				move.GatewayName = o.GatewayName(move.GetGateway())
+				move.GatewayName = name(move.GetGateway())
 			}
 		}
+		return known
 	})
 	return nil
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,23 +87,18 @@ func (v *LeaderView) hasPeer(g *model.Gateway) bool {
 // If no gateway reaches another one, the fault is in the network between them, none is better than another, and all keep what they
 // have.
 func (v *LeaderView) peersThatLost(g *model.Gateway) (lost []string, reached bool) {
-	for _, r := range v.peers[g.Status.Number] {
-		if !r.Forwards() && v.credits(r, g) && !v.mayBeAtFault(r) {
-			lost = append(lost, "")
-		}
-	}
-	if len(lost) == 0 { // the usual case needs no peers
+	blames := func(r peerReport) bool { return !r.Forwards() && v.credits(r, g) && !v.mayBeAtFault(r) }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(v.peers[g.Status.Number])), blames) { // the usual case needs no peers
 		return nil, true
 	}
-	lost = nil
 	for _, r := range v.peers[g.Status.Number] {
 		// A gateway that is no peer any more does not look for this one, and its last report is outdated.
 		by := v.GatewayByNumber(r.Reporter.Number)
 		switch {
-		case by == nil || !v.credits(r, g) || !slices.Contains(v.PeersOf(by), g.Status.Number):
+		case by == nil || !slices.Contains(v.PeersOf(by), g.Status.Number):
 		case r.Forwards():
-			reached = true
-		case !v.mayBeAtFault(r):
+			reached = reached || v.credits(r, g)
+		case blames(r):
 			lost = append(lost, "gateway "+by.Meta.Name+" "+whyLost(r.PeerReport))
 		}
 	}

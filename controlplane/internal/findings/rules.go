@@ -284,7 +284,7 @@ var (
 	ruleNoHosts = rule("TargetWithoutHosts", Advice,
 		"A target permits no host.",
 		"No host can log in.",
-		"Name its hosts: `sluicectl apply` with `spec.hosts`.")
+		"Name its hosts: `sluicectl target add-host`, or `spec.hosts` of the Target.")
 	ruleNoLuns = rule("TargetWithoutLuns", Advice,
 		"A target has no LUN.",
 		"Hosts find no disk.",

@@ -15,7 +15,7 @@ func (s *survey) target(t *model.Target) {
 		return
 	}
 	if len(t.Spec.Hosts) == 0 {
-		s.add(ruleNoHosts, of(t), "permits no host", "name its hosts: `sluicectl apply` with spec.hosts", time.Time{})
+		s.add(ruleNoHosts, of(t), "permits no host", "name its hosts: `sluicectl target add-host`, or spec.hosts of the Target", time.Time{})
 	}
 	if len(t.Spec.Luns) == 0 {
 		s.add(ruleNoLuns, of(t), "has no LUN", "map a volume: `sluicectl target add-lun`, or spec.luns of the Target", time.Time{})

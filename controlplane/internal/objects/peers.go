@@ -29,9 +29,9 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// monitoring returns the gateways that this gateway monitors, or those that monitor it. They belong to one pool, which shares a network.
-// A monitored gateway has no stream, or its peers do not reach it. A monitor reports when such a gateway is reached again.
-// Each is monitored by the next gateways with a stream.
+// monitoring returns the gateways that a gateway monitors. For a lost gateway it returns its monitors. All belong to one pool, which shares
+// a network. A gateway is lost if it has no stream, or if its peers do not reach it. Its monitors are the monitorsPerGateway serving
+// gateways with the next numbers. They report when it is reached again.
 func (o *Objects) monitoring(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
 	for _, other := range o.Gateways {
@@ -56,7 +56,7 @@ func (o *Objects) monitoring(gateway *model.Gateway) []uint32 {
 	return lost[:min(len(lost), maxMonitored)]
 }
 
-// monitors reports whether a present gateway is one of those that follow a lost one.
+// monitors reports whether a serving gateway monitors a lost gateway. present has the numbers of all serving gateways, in order.
 func monitors(present []uint32, monitor, lost uint32) bool {
 	at, _ := slices.BinarySearch(present, monitor)
 	next, _ := slices.BinarySearch(present, lost)

@@ -123,10 +123,10 @@ void OpenFile::release(std::function<void()> released) {
   });
 }
 
-void OpenFile::wait_for_closing(dev_t device, Nanos bound) {
+bool OpenFile::wait_for_closing(dev_t device, Nanos bound) {
   std::unique_lock lock(closing().mutex);
-  closing().changed.wait_for(lock, std::chrono::nanoseconds(bound),
-                             [device] { return !closing().files.contains(device); });
+  return closing().changed.wait_for(lock, std::chrono::nanoseconds(bound),
+                                    [device] { return !closing().files.contains(device); });
 }
 
 }  // namespace sluice::backend

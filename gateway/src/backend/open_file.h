@@ -35,8 +35,8 @@ class OpenFile {
   void release(std::function<void()> released);
 
   // For an open of the same medium: waits until this process has closed the files of the device
-  // that are at their end, for at most `bound`. Not on a reactor.
-  static void wait_for_closing(dev_t device, Nanos bound);
+  // that are at their end, for at most `bound`. False: it has not. Not on a reactor.
+  static bool wait_for_closing(dev_t device, Nanos bound);
 
  private:
   struct State;

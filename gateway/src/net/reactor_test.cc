@@ -16,6 +16,7 @@
 
 #include "backend/device_threads.h"
 #include "backend/test_storage.h"
+#include "base/reactor_thread.h"
 
 namespace sluice::net {
 namespace {
@@ -165,6 +166,13 @@ TEST_F(StandingStill, ADiscardReachesTheDeviceAsADiscard) {
   EXPECT_EQ(result.get_future().get(), 0);
   close(device);
   EXPECT_GT(discards_of(loop.path()), before);
+}
+
+TEST_F(StandingStill, TheThreadOfAReactorIsMarkedAsOne) {
+  std::promise<bool> marked;
+  reactor_->post([&] { marked.set_value(ReactorThread::is_present()); });
+  EXPECT_TRUE(marked.get_future().get());
+  EXPECT_FALSE(ReactorThread::is_present());
 }
 
 TEST_F(StandingStill, OperationsCompletedByOtherThreadsEndOnceOnTheReactor) {

@@ -53,6 +53,7 @@ type Credentials struct {
 
 // system is an operating system.
 type system struct {
+	// template is the name of its templates, with %s for the part.
 	template string
 	// quote returns a text as one word of its scripts.
 	quote func(string) string
@@ -61,11 +62,11 @@ type system struct {
 }
 
 var systems = map[string]system{
-	"debian":  {template: "linux.sh", quote: quoteShell},
-	"rhel":    {template: "linux.sh", quote: quoteShell},
-	"proxmox": {template: "linux.sh", quote: quoteShell},
-	"esxi":    {template: "esxi.sh", quote: quoteShell},
-	"windows": {template: "windows.ps1", quote: quotePowerShell, longest: 16},
+	"debian":  {template: "linux.%s.sh.tmpl", quote: quoteShell},
+	"rhel":    {template: "linux.%s.sh.tmpl", quote: quoteShell},
+	"proxmox": {template: "linux.%s.sh.tmpl", quote: quoteShell},
+	"esxi":    {template: "esxi.%s.sh.tmpl", quote: quoteShell},
+	"windows": {template: "windows.%s.ps1.tmpl", quote: quotePowerShell, longest: 16},
 }
 
 // Systems returns the names of the operating systems, in alphabetical order.
@@ -98,8 +99,7 @@ func Write(w io.Writer, name string, part Part, s Setup) error {
 		"port":  func(portal string) string { _, port, _ := net.SplitHostPort(portal); return port },
 		"join":  strings.Join,
 	}
-	stem, extension, _ := strings.Cut(known.template, ".")
-	file := stem + "." + string(part) + "." + extension + ".tmpl"
+	file := fmt.Sprintf(known.template, part)
 	parsed, err := template.New(file).Funcs(functions).ParseFS(files, "templates/"+file, "templates/multipath.conf")
 	if err != nil {
 		return err
