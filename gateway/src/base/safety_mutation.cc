@@ -42,6 +42,7 @@ constexpr std::array<Mutation, 32> kMutations = {{
     {"r5-detached-freed", Guard::kDetachedRange},
     {"r15-unbounded-abort", Guard::kAbortBound},
     {"r14-stuck-unlimited", Guard::kStuckLimit},
+    {"r15-no-stuck-share", Guard::kStuckShare},
     {"r15-device-unlimited", Guard::kDeviceCalls},
     {"r15-no-write-share", Guard::kWriteShare},
     {"r15-no-read-share", Guard::kReadShare},

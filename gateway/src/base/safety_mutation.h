@@ -34,7 +34,7 @@ enum class Guard : uint8_t {
   kImage,     // any-image: an image is not compared with its record
   kMarker,    // any-pool: a directory without a marker is marked although a marker is known
   // The limits that isolate one device from the others. Histories detect the first, unit tests the
-  // last two, and tests/isolation the others.
+  // last three, and tests/isolation the others.
   kDetachedRange,  // r5-detached-freed: a detached command's blocks are free
   kAbortBound,     // r15-unbounded-abort: functions and logins wait for a device without a bound
   kStuckLimit,     // r14-stuck-unlimited: a stuck unit accepts any number of requests
@@ -43,6 +43,7 @@ enum class Guard : uint8_t {
   kReadShare,      // r15-no-read-share: one LUN may have all executing READs of a session
   kRelease,        // r15-no-release: a process with blocked threads ends and releases nothing
   kPiece,          // r15-whole-range: WRITE SAME and UNMAP hold all their blocks at once
+  kStuckShare,     // r15-no-stuck-share: stuck units may have the whole command window of a session
   kMemoryShare,    // r14-no-memory-share: one unit may have all write data of a reactor
   kGroupThreads,   // r15-pool-unlimited: one pool may have all threads for work that waits
 };

@@ -27,6 +27,19 @@ class TokenStore;
 class Unit;
 struct Command;
 
+// Limits the commands that a nexus has at stuck units (iscsi/stuck_share.h sets it). Each admission
+// counts until the next count of its session.
+struct StuckAdmission {
+  uint32_t limit = UINT32_MAX;
+  uint32_t counted = 0;
+
+  bool admit() {
+    if (counted >= limit) return false;
+    ++counted;
+    return true;
+  }
+};
+
 // An I_T nexus. Commands that report on the target, and third-party copies, call the virtual
 // functions; READ and WRITE call none.
 class NexusContext {
@@ -72,6 +85,7 @@ class NexusContext {
   uint32_t held = 0;
   // A command was aborted while the backend had it, and tick() has to check for how long.
   bool aborting = false;
+  StuckAdmission stuck_admission;
   // Set by the transport: ends its session as lost, without further answers (DESIGN R4). `why` is
   // one clause for the log. Runs on this nexus's reactor, never after close().
   std::function<void(std::string why)> drop;

@@ -93,8 +93,10 @@ bool needs_medium(const scsi::CommandInfo& info) {
 
 // SAM-5 §5.3.1: BUSY, because the unit cannot accept more commands. Hosts repeat it later.
 bool exceeds_stuck_unit(const Unit& unit, const Command& command) {
-  return needs_medium(*command.info) && !mutation_disables(Guard::kStuckLimit) &&
-         unit.statistics().requests().in_progress() >= limits::kMaxStuckRequests;
+  if (!needs_medium(*command.info)) return false;
+  const bool unit_full = !mutation_disables(Guard::kStuckLimit) &&
+                         unit.statistics().requests().in_progress() >= limits::kMaxStuckRequests;
+  return unit_full || !command.nexus->stuck_admission.admit();
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
       liveness_(shard.now),
       writer_(context_, out, window_, liveness_, start.stat_sn),
       tasks_(window_, immediate_limit(context_.parameters)),
+      stuck_share_(tasks_, context_.nexus.get()),
       r2t_(context_, writer_, transfer_tags_),
       data_in_(context_, writer_),
       functions_(writer_),
@@ -178,6 +179,7 @@ void Session::tick(Nanos last_received) {
     }
     return;
   }
+  stuck_share_.update();
   writer_.announce_window();
   freshness_.extend(tasks_);
   nops_.check_peer(last_received);

@@ -31,6 +31,7 @@
 #include "iscsi/session_view.h"
 #include "iscsi/session_writer.h"
 #include "iscsi/shard.h"
+#include "iscsi/stuck_share.h"
 #include "iscsi/task_execution.h"
 #include "iscsi/task_management.h"
 #include "iscsi/transfer_tags.h"
@@ -93,6 +94,7 @@ class Session final {
   TransferTags transfer_tags_;
   SessionWriter writer_;
   SessionTasks tasks_;
+  StuckShare stuck_share_;
   R2tScheduler r2t_;
   DataInSender data_in_;
   FunctionResponses functions_;

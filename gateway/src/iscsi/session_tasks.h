@@ -21,7 +21,7 @@ class SessionTasks {
       : window_(window),
         immediate_limit_(immediate_limit),
         pool_(window.size() + limits::kMaxImmediateCommands),
-        table_(window.size() + limits::kMaxImmediateCommands) {}
+        table_(2 * window.size() + limits::kMaxImmediateCommands) {}
 
   Task* find(uint32_t itt) const { return table_.find(itt); }
   template <class F>
@@ -30,6 +30,8 @@ class SessionTasks {
   }
   uint32_t in_use() const { return pool_.in_use(); }
   bool immediate_full() const { return immediate_ >= immediate_limit_; }
+  uint32_t window_size() const { return window_.size(); }
+  bool may_set_aside() const { return set_aside_ < window_.size(); }
 
   // A task for a new command; nullptr: there are too many. Then insert() or give_back().
   Task* take() { return pool_.take(); }
@@ -40,19 +42,36 @@ class SessionTasks {
   }
   // The response of the task frees its number, so that the response itself can announce that.
   void release_number(Task* task) {
-    if (task->slot == Task::Slot::kImmediate) return;
+    if (task->slot != Task::Slot::kWindow) return;
     window_.release();
     task->slot = Task::Slot::kImmediate;
     ++immediate_;
   }
+  // Frees the number of a task of a stuck unit: the initiator may send one more command. At most
+  // as many tasks as the window has numbers, so a session has two windows of tasks at most.
+  void set_aside(Task* task) {
+    assert(task->slot == Task::Slot::kWindow && may_set_aside());
+    window_.release();
+    task->slot = Task::Slot::kSetAside;
+    ++set_aside_;
+    pool_.exempt();
+  }
   // The task ends: frees its tag and its slot.
   void remove(Task* task) {
     table_.erase(task);
-    if (task->slot == Task::Slot::kWindow) {
-      window_.release();
-    } else {
-      assert(immediate_ != 0);
-      --immediate_;
+    switch (task->slot) {
+      case Task::Slot::kWindow:
+        window_.release();
+        break;
+      case Task::Slot::kImmediate:
+        assert(immediate_ != 0);
+        --immediate_;
+        break;
+      case Task::Slot::kSetAside:
+        assert(set_aside_ != 0);
+        --set_aside_;
+        pool_.count_again();
+        break;
     }
   }
   // The initiator may use its tag and its number again, although the backend still has the command.
@@ -72,6 +91,7 @@ class SessionTasks {
   CommandWindow& window_;
   const uint32_t immediate_limit_;
   uint32_t immediate_ = 0;  // number of tasks in Slot::kImmediate
+  uint32_t set_aside_ = 0;  // number of tasks in Slot::kSetAside
   TaskPool pool_;
   TaskTable table_;
 };

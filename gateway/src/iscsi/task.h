@@ -49,6 +49,7 @@ struct Task {
   enum class Slot : uint8_t {
     kWindow,     // it occupies a number of the command window
     kImmediate,  // it is immediate, or its response has freed its number
+    kSetAside,   // its unit is stuck, and its number was freed (stuck_share.h)
   };
   // Whether the initiator still sends unsolicited Data-Out that it announced by F=0.
   enum class Unsolicited : uint8_t { kComplete, kAnnounced };

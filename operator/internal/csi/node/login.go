@@ -27,7 +27,8 @@ const (
 )
 
 // settings of a node record: there are no automatic logins, and only the LUN of a staged volume is scanned. A silent path is
-// abandoned after 5 s and never sooner, because gateways rely on that.
+// abandoned after 5 s and never sooner, because gateways rely on that. With the default of cmds_max, 128, four LUNs on a disk that
+// hangs would occupy the whole session.
 var settings = [][2]string{
 	{"node.startup", "manual"},
 	{"node.session.scan", "manual"},
@@ -36,6 +37,7 @@ var settings = [][2]string{
 	{"node.conn[0].timeo.noop_out_interval", "2"},
 	{"node.conn[0].timeo.noop_out_timeout", "3"},
 	{"node.session.timeo.replacement_timeout", "5"},
+	{"node.session.cmds_max", "1024"},
 }
 
 func iscsiadm(arguments ...string) host.Command { return host.New("iscsiadm", arguments...) }
