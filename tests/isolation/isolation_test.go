@@ -40,6 +40,12 @@ var noNamespaces string
 // `options` are further YAML keys of the first LUN.
 func hangingDisk(t *testing.T, options string) (*disk.Disk, *netns.Process) {
 	t.Helper()
+	return hangingDiskWith(t, options, func(at string) string { return filepath.Join(at, "image") })
+}
+
+// hangingDiskWith is hangingDisk with the first LUN in the file that `prepare` returns, on the disk mounted at a folder.
+func hangingDiskWith(t *testing.T, options string, prepare func(at string) string) (*disk.Disk, *netns.Process) {
+	t.Helper()
 	if noNamespaces != "" {
 		t.Skip(noNamespaces)
 	}
@@ -58,9 +64,10 @@ func hangingDisk(t *testing.T, options string) (*disk.Disk, *netns.Process) {
 			t.Error(err)
 		}
 	})
+	image := prepare(at)
 	process, err := netns.Standalone{Program: program, Name: "gateway", Directory: directory, Listen: []string{portal}, Target: iqn,
 		LUNs: []string{
-			fmt.Sprintf("backend: file, path: %s, size: 64MiB%s", filepath.Join(at, "image"), options),
+			fmt.Sprintf("backend: file, path: %s, size: 64MiB%s", image, options),
 			fmt.Sprintf("backend: file, path: %s, size: 64MiB", filepath.Join(directory, "image")),
 			"backend: memory, size: 16MiB",
 		}}.Process()

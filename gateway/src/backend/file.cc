@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -161,6 +164,16 @@ Result<uint32_t> direct_alignment(int fd, const Spec& spec) {
   return memory;
 }
 
+// Loads the list of the file's extents into the kernel. ext4 otherwise reads it from the device in
+// a call with RWF_NOWAIT, on a reactor. Other file systems refuse the flag, and return EAGAIN from
+// such a call.
+void load_extents(int fd) {
+  fiemap request{};
+  request.fm_length = FIEMAP_MAX_OFFSET;
+  request.fm_flags = FIEMAP_FLAG_CACHE;
+  ioctl(fd, FS_IOC_FIEMAP, &request);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
@@ -185,6 +198,7 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
     const AtomicWrites atomic = atomic_writes_of(fd->get(), spec.block_size);
     setup.info.atomic_write_bytes = atomic.bytes;
     setup.atomic_segments = atomic.segments;
+    load_extents(fd->get());
   } else {
     setup.buffered = true;
   }
