@@ -102,8 +102,9 @@ test-operator: build ## the operator against a real Kubernetes API server, contr
 	@.ci/kubernetes/build
 	@.ci/tier operator tests/operator/run
 
-test-csi: build ## the CSI driver's controller: csi-sanity and its own rules, against a real control plane and gateways
+test-csi: build ## the CSI driver's controller: csi-sanity and its own rules, against a real control plane and gateways, and Kubernetes' scheduler and provisioner (the first time 10 minutes more)
 	@.ci/deps clients faults
+	@.ci/kubernetes/build etcd kube-apiserver kube-controller-manager kube-scheduler csi-provisioner
 	@.ci/tier csi tests/csi/run
 
 test-csi-node: build ## the CSI driver's node service on a real Linux initiator with dm-multipath, in a QEMU guest; 10 minutes
