@@ -16,7 +16,7 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-instructions bench-isolation bench-isolation-guest bench-scale \
-        robustness robustness-long robustness-mutations scenarios demo demo-single package images test-images e2e-k8s \
+        robustness robustness-long robustness-mutations scenarios demo demo-single package repo images test-images e2e-k8s \
         generate clean distclean test-repeat test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
@@ -187,7 +187,7 @@ test-powercut: build-gateway ## the gateway's machine loses power under load: wh
 
 test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, a cluster, upgrade, removal
 	@$(MAKE) --no-print-directory package
-	@.ci/deps package-test clients
+	@.ci/deps package-test repository clients
 	@.ci/tier package tests/package/run
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
@@ -297,6 +297,10 @@ endif
 package: build-cluster ## Debian packages of gateway, control plane and CLI into build/packages/
 	@.ci/deps package go
 	@.ci/packaging/build
+
+repo: package ## a signed apt repository of the packages, as plain files for any web server, in build/repository/; SIGN_WITH=KEY, REPOSITORY_URI
+	@.ci/deps repository
+	@.ci/packaging/repository
 
 generate: ## generates what is committed and made from something else again; fails where it was not current
 	@.ci/deps go proto
