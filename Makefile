@@ -155,7 +155,7 @@ test-faults: build-cluster ## every real fault of gateways, disks, etcd and repl
 	@.ci/tier faults tests/faults/run
 
 test-documents: build-cluster ## the documentation site builds without a warning; the commands of the pages that a reader tries first, as written
-	@.ci/deps clients docs go
+	@.ci/deps clients docs faults go
 	@.ci/tier documents tests/documents/run
 
 test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, devices that hang, fail or are full, other processes, pools and images under load: histories judged, 6 minutes

@@ -39,7 +39,7 @@ class Api:
 
     def link(self, name):
         short = name.removeprefix(SHORT)
-        return f'[{short}](#{short.lower()})' if name in self.names else f'`{short.removeprefix(".")}`'
+        return f'[{short}](#{short.lower()})' if name in self.names else name.removeprefix('.google.protobuf.')
 
     def type_of(self, field, nested):
         name = field.get('typeName', '')
