@@ -38,8 +38,9 @@ def outside_code(change, text):
 
 
 def indented(text):
-    """Lists as Python-Markdown reads them: what belongs to an item is indented by four columns, and a list begins after an empty line."""
-    result, margins, fence = [], [], False
+    """Lists as Python-Markdown reads them: what belongs to an item is indented by four columns. A list begins after an empty line, and so
+    does the item after one with several paragraphs."""
+    result, margins, fence, loose = [], [], False, False
     for line in text.split('\n'):
         words = line.lstrip(' ')
         if words and not fence:
@@ -51,8 +52,11 @@ def indented(text):
         if item:
             margins.append(margin + item.end())
             before = result[-1].lstrip() if result else ''
-            if before and not ITEM.match(before) and len(result[-1]) - len(before) <= 4 * depth:
+            if before and not ITEM.match(before) and (loose or len(result[-1]) - len(before) <= 4 * depth):
                 result.append('')
+            loose = False
+        elif not words and margins:
+            loose = True
         if words.startswith('```'):
             fence = not fence
         result.append(' ' * 4 * depth + line if words else '')
