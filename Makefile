@@ -16,14 +16,14 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-instructions bench-isolation bench-isolation-guest bench-scale \
-        robustness robustness-long robustness-mutations scenarios demo demo-single package repo images test-images e2e-k8s \
+        robustness robustness-long robustness-mutations scenarios demo demo-single package repo images test-images e2e-k8s docs \
         generate clean distclean test-repeat test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
-	@.ci/deps build clang lint model clients guest bench package package-test faults ceph go
+	@.ci/deps build clang lint model clients guest bench package package-test faults ceph go docs
 
 build: build-cluster build-operator ## the programs, optimised, into build/bin/
 
@@ -155,8 +155,8 @@ test-faults: build-cluster ## every real fault of gateways, disks, etcd and repl
 	@.ci/deps go faults
 	@.ci/tier faults tests/faults/run
 
-test-documents: build-cluster ## the commands of the pages that a reader tries first, as written
-	@.ci/deps clients
+test-documents: build-cluster ## the documentation site builds without a warning; the commands of the pages that a reader tries first, as written
+	@.ci/deps clients docs faults go
 	@.ci/tier documents tests/documents/run
 
 test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, devices that hang, fail or are full, other processes, pools and images under load: histories judged, 6 minutes
@@ -301,6 +301,10 @@ package: build-cluster ## Debian packages of gateway, control plane and CLI into
 repo: package ## a signed apt repository of the packages, as plain files for any web server, in build/repository/; SIGN_WITH=KEY, REPOSITORY_URI
 	@.ci/deps repository
 	@.ci/packaging/repository
+
+docs: ## the documentation site into build/docs/ (index.html needs no server and no network); fails on a dead link or anchor
+	@.ci/deps docs go
+	@.ci/docs/build
 
 generate: ## generates what is committed and made from something else again; fails where it was not current
 	@.ci/deps go proto

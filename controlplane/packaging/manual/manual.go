@@ -1,4 +1,5 @@
-// Package manual writes the manual pages of a program from its commands. Only tests import it, so no program contains it.
+// Package manual writes the manual pages of a program, and its page of the documentation site, from its commands. Only tests import it,
+// so no program contains it.
 package manual
 
 import (
@@ -12,8 +13,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// directoryVariable names the directory that .ci/packaging/build wants the pages in. Without it they are written to a temporary one.
-const directoryVariable = "SLUICE_WRITE_MANUAL"
+const (
+	// directoryVariable names the directory that .ci/packaging/build wants the pages in. Without it they are written to a temporary one.
+	directoryVariable = "SLUICE_WRITE_MANUAL"
+	// referenceVariable names the directory that .ci/docs/build wants the page of the site in.
+	referenceVariable = "SLUICE_WRITE_REFERENCE"
+)
 
 // Test writes the pages of a program, of which newRoot makes the commands, and fails if a command, a flag or a line of help is in no page.
 // The section is 1 for programs of users, 8 for those of administrators.
@@ -26,8 +31,17 @@ func Test(t *testing.T, newRoot func() *cobra.Command, section string) {
 	write(t, newRoot(), section, directory)
 	root := newRoot()
 	root.InitDefaultCompletionCmd()
+	reference := referenceOf(root)
+	if directory := os.Getenv(referenceVariable); directory != "" {
+		if err := os.WriteFile(filepath.Join(directory, root.Name()+".md"), []byte(reference), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, command := range available(root) {
 		command.InitDefaultHelpFlag()
+		if !strings.Contains(reference, "\n## "+command.CommandPath()+"\n") || !strings.Contains(reference, command.LocalFlags().FlagUsages()) {
+			t.Errorf("the reference has no section of %s with its flags", command.CommandPath())
+		}
 		name := strings.ReplaceAll(command.CommandPath(), " ", "-")
 		text, err := os.ReadFile(filepath.Join(directory, name+"."+section))
 		if err != nil {
