@@ -113,11 +113,13 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = true
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
+	case name == "RenewCertificate":
+		allowed = identity.Role == RoleGateway
 	case identity.Role == RoleCSI:
 		allowed = slices.Contains(csiMethods[strings.TrimPrefix(service, "sluice.v1.")], name)
 	case readOnly(name):
 		allowed = identity.Role != RoleGateway
-	case service == "sluice.v1.MaintenanceService":
+	case service == "sluice.v1.MaintenanceService", service == "sluice.v1.MembershipService":
 		allowed = identity.Role == RoleAdmin
 	default:
 		allowed = identity.Role == RoleAdmin || identity.Role == RoleOperator

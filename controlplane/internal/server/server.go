@@ -115,6 +115,7 @@ func New(options Options) (*Server, error) {
 	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store, counts))
 	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store, counts))
 	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store, options.Self))
+	pb.RegisterMembershipServiceServer(s, &pb.UnimplementedMembershipServiceServer{})
 	pb.RegisterSessionServiceServer(s, api.NewSessions(options.Store, options.View))
 	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))
 	if options.Findings != nil {
