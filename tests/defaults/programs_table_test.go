@@ -4,6 +4,12 @@ package defaults
 var programs = []proof{
 	by("controlplane/cmd/sluice-controlplane/certs.go --host", "the default is for the first certificate",
 		"controlplane/cmd/sluice-controlplane.TestTheDefaultNamesAreThoseOfTheFirstCertificateOnly"),
+	by("controlplane/cmd/sluice-controlplane/member.go --node", "empty: the host name",
+		"controlplane/cmd/sluice-controlplane.TestWithoutMembersToJoinAServerFoundsASystemUnderItsHostName"),
+	by("controlplane/cmd/sluice-controlplane/member.go --etcd-peer-address", "empty: it is the only member and has no listener",
+		"controlplane/cmd/sluice-controlplane.TestWithoutAPeerAddressTheEmbeddedEtcdHasNoAddress"),
+	by("controlplane/cmd/sluice-controlplane/member.go --etcd-join", "empty: it founds a system",
+		"controlplane/cmd/sluice-controlplane.TestWithoutMembersToJoinAServerFoundsASystemUnderItsHostName"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --metrics", "empty: none",
 		"controlplane/cmd/sluice-controlplane.TestWithoutAnAddressOfMetricsNoPortIsOpened"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --system-id", "empty: the id in the file in --data-dir, or any id without that file",
