@@ -62,6 +62,8 @@ var messages = []proof{
 		"a report: it says what a state without the value means"),
 	not("proto/sluice/v1/join.proto JoinResponse.no_member_reason", "Empty: it did not ask, or it becomes one",
 		"a report: it says what a state without the value means"),
+	by("proto/sluice/v1/membership.proto CreateJoinTokenRequest.ttl", "Empty: 1 hour",
+		"controlplane/internal/join.TestATokenIsValidForItsTimeAndWithoutOneForAnHour"),
 	not("proto/sluice/v1/membership.proto Member.peer_address", "Empty: the only member, without `serve --etcd-peer-address`",
 		"a report: it says what a state without the value means"),
 	not("proto/sluice/v1/membership.proto Member.api_address", "Empty: the member was admitted and has not started yet",

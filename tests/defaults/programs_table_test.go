@@ -10,6 +10,8 @@ var programs = []proof{
 		"controlplane/cmd/sluice-controlplane.TestWithoutAPeerAddressTheEmbeddedEtcdHasNoAddress"),
 	by("controlplane/cmd/sluice-controlplane/member.go --etcd-join", "empty: it founds a system",
 		"controlplane/cmd/sluice-controlplane.TestWithoutMembersToJoinAServerFoundsASystemUnderItsHostName"),
+	by("controlplane/cmd/sluice-controlplane/member.go --join-listen", "empty: none can join here",
+		"controlplane/cmd/sluice-controlplane.TestWithoutAJoinAddressNoPortIsOpened"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --metrics", "empty: none",
 		"controlplane/cmd/sluice-controlplane.TestWithoutAnAddressOfMetricsNoPortIsOpened"),
 	by("controlplane/cmd/sluice-controlplane/serve.go --system-id", "empty: the id in the file in --data-dir, or any id without that file",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -37,6 +36,7 @@ func (s *settings) memberFlags(flags *pflag.FlagSet) {
 		"reach it; empty: it is the only member and has no listener")
 	flags.StringSliceVar(&s.etcdJoin, "etcd-join", nil, "peer addresses of the members that this one joins, host:port, if --data-dir has no data; "+
 		"empty: it founds a system")
+	flags.StringVar(&s.joinListen, "join-listen", "", "host:port at which new servers join with a token; empty: none can join here")
 }
 
 // nodeName returns the name of this server.
@@ -52,6 +52,8 @@ func (s *settings) checkMember() error {
 		return errors.New("--etcd-peer-address is for the embedded etcd, and --etcd-endpoints names an external one: give one of them")
 	case s.peerAddress != "" && s.insecure:
 		return errors.New("--etcd-peer-address needs TLS: give --tls-ca, --tls-cert and --tls-key instead of --insecure")
+	case s.joinListen != "" && s.insecure:
+		return errors.New("--join-listen needs TLS: give --tls-ca, --tls-cert and --tls-key instead of --insecure")
 	case len(s.etcdJoin) > 0 && s.peerAddress == "":
 		return errors.New("--etcd-join needs --etcd-peer-address, at which the other members reach this one")
 	}
@@ -87,18 +89,4 @@ func (s *settings) checkJoinedKeys() error {
 			"token", path)
 	}
 	return nil
-}
-
-// reachable returns a listener's address, with the host of the peer address if it listens on all addresses.
-func reachable(listener, peerAddress string) string {
-	host, port, err := net.SplitHostPort(listener)
-	if err != nil {
-		return listener
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		if own, _, err := net.SplitHostPort(peerAddress); err == nil {
-			return net.JoinHostPort(own, port)
-		}
-	}
-	return listener
 }

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/join"
 	"sluice.dev/sluice/proto/client"
 )
 
@@ -69,9 +70,22 @@ func TestWithoutMembersToJoinAServerFoundsASystemUnderItsHostName(t *testing.T) 
 	}
 }
 
+func TestWithoutAJoinAddressNoPortIsOpened(t *testing.T) {
+	s := memberSettings(t)
+	closeJoins, err := s.serveJoins(nil, join.Options{}, slog.New(slog.DiscardHandler)) // a listener would need a server
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeJoins()
+	if self := s.self(); self.JoinAddress != "" {
+		t.Errorf("the record names %q for joins", self.JoinAddress)
+	}
+}
+
 func TestFlagsOfAMemberThatContradictOthersAreRefused(t *testing.T) {
 	for want, s := range map[string]*settings{
 		"give one of them":                 {peerAddress: "192.0.2.1:7464", etcdEndpoints: []string{"https://192.0.2.1:2379"}},
+		"--join-listen needs TLS":          {joinListen: "192.0.2.1:7465", insecure: true},
 		"--etcd-peer-address needs TLS":    {peerAddress: "192.0.2.1:7464", insecure: true},
 		"--etcd-join needs --etcd-peer-ad": {etcdJoin: []string{"192.0.2.1:7464"}},
 	} {
@@ -93,10 +107,14 @@ func TestAMemberThatJoinsWithoutTheKeysOfTheOthersIsRefusedAndMakesNone(t *testi
 	}
 }
 
-func TestAListenerOnAllAddressesIsReachedAtTheHostOfThePeerAddress(t *testing.T) {
-	for listener, want := range map[string]string{"0.0.0.0:7460": "192.0.2.1:7460", "[::]:7460": "192.0.2.1:7460", "192.0.2.7:7460": "192.0.2.7:7460"} {
-		if got := reachable(listener, "192.0.2.1:7464"); got != want {
-			t.Errorf("%s: %s, want %s", listener, got, want)
+func TestAListenerOnAllAddressesIsReachedAtTheHostOfThePeerAddressOrByTheNode(t *testing.T) {
+	member, alone := &settings{node: "a", peerAddress: "192.0.2.1:7464"}, &settings{node: "a"}
+	for listener, want := range map[string][2]string{
+		"0.0.0.0:7460": {"192.0.2.1:7460", "a:7460"}, "[::]:7460": {"192.0.2.1:7460", "a:7460"}, ":7460": {"192.0.2.1:7460", "a:7460"},
+		"192.0.2.7:7460": {"192.0.2.7:7460", "192.0.2.7:7460"}, "b:7460": {"b:7460", "b:7460"},
+	} {
+		if got := [2]string{member.reachable(listener), alone.reachable(listener)}; got != want {
+			t.Errorf("%s: %q, want %q", listener, got, want)
 		}
 	}
 }

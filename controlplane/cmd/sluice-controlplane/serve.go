@@ -25,6 +25,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/join"
 	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -47,7 +48,7 @@ type settings struct {
 	logLevel, logFormat                        string
 	blocklistFor                               time.Duration
 	backupLimit                                time.Duration
-	node, peerAddress                          string
+	node, peerAddress, joinListen              string
 	etcdJoin                                   []string
 }
 
@@ -158,14 +159,26 @@ func (s *settings) run(ctx context.Context) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	etcd.Measure(client, registry)
+	if s.peerAddress != "" {
+		if err := kept.SetServer(ctx, s.self()); err != nil {
+			return err
+		}
+	}
 	beside, err := s.parts(kept, opened, log, registry)
 	if err != nil {
 		return err
 	}
-	made, listener, err := s.api(kept, beside, log, registry)
+	joins := s.joinOptions(kept, opened, ring, log)
+	made, listener, err := s.api(kept, beside, &join.Membership{Options: joins}, log, registry)
 	if err != nil {
 		return err
 	}
+	closeJoins, err := s.serveJoins(made, joins, log)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	defer closeJoins()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -269,9 +282,9 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 	return kept, nil
 }
 
-func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
+func (s *settings) api(kept *store.Store, beside *parts, members *join.Membership, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams,
+	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams, Membership: members,
 		Insecure: s.insecure, Log: log, Registry: registry,
 		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: s.alone()}}
 	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List

@@ -22,16 +22,9 @@ type Signer struct {
 
 // ParseSigner reads the certificate and the private key of an authority (PEM). Errors name what is wrong with which of them.
 func ParseSigner(certificate, key []byte) (*Signer, error) {
-	block, _ := pem.Decode(certificate)
-	if block == nil {
-		return nil, errors.New("the certificate is not PEM")
-	}
-	parsed, err := x509.ParseCertificate(block.Bytes)
+	parsed, err := ParseAuthority(certificate)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate: %w", err)
-	}
-	if !parsed.IsCA {
-		return nil, fmt.Errorf("the certificate of %q is not that of an authority", parsed.Subject.CommonName)
+		return nil, err
 	}
 	private, err := parseKey(key)
 	if err != nil {
@@ -42,6 +35,22 @@ func ParseSigner(certificate, key []byte) (*Signer, error) {
 		return nil, errors.New("the private key is that of another certificate")
 	}
 	return &Signer{parsed, private}, nil
+}
+
+// ParseAuthority reads the certificate of an authority (PEM).
+func ParseAuthority(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("the certificate is not PEM")
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate: %w", err)
+	}
+	if !parsed.IsCA {
+		return nil, fmt.Errorf("the certificate of %q is not that of an authority", parsed.Subject.CommonName)
+	}
+	return parsed, nil
 }
 
 func parseKey(text []byte) (crypto.Signer, error) {
@@ -70,10 +79,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 func (s *Signer) Raw() []byte { return s.certificate.Raw }
 
 // Fingerprint returns the SHA-256 of the authority's certificate (DER), in hexadecimal digits.
-func (s *Signer) Fingerprint() string {
-	sum := sha256.Sum256(s.certificate.Raw)
-	return hex.EncodeToString(sum[:])
-}
+func (s *Signer) Fingerprint() string { return fingerprint(s.certificate.Raw) }
 
 // PEM returns the authority's certificate.
 func (s *Signer) PEM() string { return pemOf(s.certificate.Raw) }
@@ -83,7 +89,18 @@ func pemOf(certificate []byte) string {
 }
 
 // Request is a verified certificate signing request. Only its public key is used: the signer decides on subject and names.
-type Request struct{ public any }
+type Request struct {
+	public any
+	raw    []byte
+}
+
+// Fingerprint returns the SHA-256 of the public key (RFC 5280 §4.1.2.7, DER), in hexadecimal digits.
+func (r Request) Fingerprint() string { return fingerprint(r.raw) }
+
+func fingerprint(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
 
 // ParseRequest reads a certificate signing request (PEM, RFC 2986), and verifies that its sender has the private key.
 func ParseRequest(text string) (Request, error) {
@@ -98,7 +115,7 @@ func ParseRequest(text string) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("it is no certificate signing request: %w", err)
 	}
-	return Request{parsed.PublicKey}, nil
+	return Request{parsed.PublicKey, parsed.RawSubjectPublicKeyInfo}, nil
 }
 
 // Sign signs a certificate (PEM) for the public key of a request. The leaf's File and RemoveHosts are not used.

@@ -42,7 +42,7 @@ func (p *Peering) discover(directory string) ([]string, error) {
 	}
 	if !admitted {
 		return nil, fmt.Errorf("the cluster has no member at %s, and this server has no data: it was removed, or never admitted; join with "+
-			"a token (`sluicectl node join`)", p.Address)
+			"a token", p.Address)
 	}
 	return found, nil
 }

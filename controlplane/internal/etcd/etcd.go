@@ -61,7 +61,7 @@ func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Emb
 	return start(ctx, directory, log, quotaBytes, nil)
 }
 
-// StartMember is StartEmbedded for a member of several. Other members can connect to it, and nobody else. It returns when the member
+// StartMember is StartEmbedded for a member of several. Only other members can connect to it. It returns when the member
 // votes and a majority is there. Errors: also those of a Peering that cannot be used, and DirectoryLostError.
 func StartMember(ctx context.Context, directory string, peering Peering, log *zap.Logger) (*Embedded, error) {
 	if err := peering.validate(); err != nil {

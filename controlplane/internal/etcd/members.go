@@ -42,8 +42,8 @@ var (
 type MemberExistsError struct{ Node, Address string }
 
 func (e *MemberExistsError) Error() string {
-	return fmt.Sprintf("the member %s at %s has data already: if its server lost them, remove the member first (`sluicectl member remove %s`)",
-		e.Node, e.Address, e.Node)
+	return fmt.Sprintf("the member %s at %s has data already: if its server lost them, remove the member first (RemoveMember of the API)",
+		e.Node, e.Address)
 }
 
 // Member is one member of an embedded cluster.

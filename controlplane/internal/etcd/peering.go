@@ -47,7 +47,7 @@ type DirectoryLostError struct {
 
 func (e *DirectoryLostError) Error() string {
 	return fmt.Sprintf("the data directory %s is empty, but the member %s at %s has had data: restore the directory, or remove the member "+
-		"(`sluicectl member remove %s`) and join again with a token", e.Directory, e.Node, e.Address, e.Node)
+		"(RemoveMember of the API) and join again with a token", e.Directory, e.Node, e.Address)
 }
 
 func peerURL(address string) url.URL { return url.URL{Scheme: "https", Host: address} }

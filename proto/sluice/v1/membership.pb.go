@@ -81,7 +81,7 @@ func (MemberRole) EnumDescriptor() ([]byte, []int) {
 // CreateJoinTokenRequest says how long the token is valid.
 type CreateJoinTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Time from now until the token ends: 1 minute to 24 hours.
+	// Time from now until the token ends: 1 minute to 24 hours. Empty: 1 hour.
 	Ttl           *durationpb.Duration `protobuf:"bytes,1,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -127,7 +127,7 @@ func (x *CreateJoinTokenRequest) GetTtl() *durationpb.Duration {
 // CreateJoinTokenResponse has the token. It is shown only here: the store has a hash of its secret.
 type CreateJoinTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The token, as `sluicectl node join` takes it: `sluice1.ID.SECRET.HASH`. ID has 8 and SECRET 32 characters of base32 in lower case
+	// The token, as ParseJoinToken of proto/client reads it: `sluice1.ID.SECRET.HASH`. ID has 8 and SECRET 32 characters of base32 in lower case
 	// (RFC 4648 §6, 160 bits). HASH is the SHA-256 of the authority's certificate (DER) in 64 hexadecimal digits. Secret.
 	Token string `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// Id of the token, the part ID of it.
