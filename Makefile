@@ -298,9 +298,10 @@ package: build-cluster ## Debian packages of gateway, control plane and CLI into
 	@.ci/deps package go
 	@.ci/packaging/build
 
-repo: package ## a signed apt repository of the packages, as plain files for any web server, in build/repository/; SIGN_WITH=KEY, REPOSITORY_URI
+repo: package images ## build/repository/: a signed apt repository (apt/), and OCI layouts of images and charts (oci/), as plain files for web server and registry; SIGN_WITH=KEY, REPOSITORY_URI
 	@.ci/deps repository
 	@.ci/packaging/repository
+	@rm -rf build/repository/oci && cp -r build/images/layouts build/repository/oci
 
 docs: ## the documentation site into build/docs/ (index.html needs no server and no network); fails on a dead link or anchor
 	@.ci/deps docs go
