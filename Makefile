@@ -167,7 +167,7 @@ test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, contr
 	@.ci/deps go faults
 	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
-test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s
+test-guest: build-cluster ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s; faults of a host that sluice-host finds
 	@.ci/deps guest clients go
 	@.ci/tier guest tests/guest/run
 
