@@ -10,7 +10,7 @@ export GOFLAGS := -trimpath
 # The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
 QUICK := unit go controlplane cluster model libiscsi qemu hostile isolation
 # The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
-LONG := charts operator csi corpus tsan unit-release ceph operations faults documents robustness scenarios guest ipsec passthrough powercut package
+LONG := charts ansible operator csi corpus tsan unit-release ceph operations faults documents robustness scenarios guest ipsec passthrough powercut package
 ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
@@ -133,6 +133,11 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
+test-ansible: build-controlplane ## the Ansible collection against a real control plane: idempotence, check mode, errors, no secret in output
+	@.ci/deps ansible
+	@.ci/ansible
+	@.ci/tier ansible tests/ansible/run
+
 test-ceph: build-cluster ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network; a cluster over it
 	@.ci/deps build clients ceph go faults
 	@.ci/compile release rbd_test control_rbd_test
@@ -168,7 +173,7 @@ test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, contr
 	@.ci/deps go faults
 	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
-test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s
+test-guest: build-cluster ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s; faults of a host that sluice-host finds
 	@.ci/deps guest clients go
 	@.ci/tier guest tests/guest/run
 

@@ -28,6 +28,8 @@ type Options struct {
 	Endpoints []string
 	// TLS names the client's certificate and the CA of the control plane. Not used with Insecure.
 	TLS Files
+	// Credentials replace TLS if they are not nil, for a certificate that is in no file.
+	Credentials credentials.TransportCredentials
 	// Insecure connects without TLS.
 	Insecure bool
 	// CallTimeout bounds each unary call, together with the deadline of the call's context. 0: only the context does. Streams are not bounded.
@@ -68,6 +70,8 @@ func Connect(options Options, more ...grpc.DialOption) (*grpc.ClientConn, error)
 
 func (o Options) credentials() (credentials.TransportCredentials, error) {
 	switch {
+	case o.Credentials != nil:
+		return o.Credentials, nil
 	case o.Insecure:
 		return insecure.NewCredentials(), nil
 	case o.CloseOnRenewal:

@@ -1,9 +1,9 @@
 # Sourced by run: what is done to the cluster, each a word that the guest asks for; succeeds once the cluster is as it should be after.
 # shellcheck shell=bash disable=SC2154 # scratch comes from tier.sh, programs and pki from cluster.sh
 
-volume() { kubectl -n shop get volume "$1" -o "jsonpath=$2"; } # NAME JSONPATH
+volume() { kubectl -n shop get volume.sluice.dev "$1" -o "jsonpath=$2"; } # NAME JSONPATH
 gateway_of() { # NUMBER : the Gateway's name
-  kubectl get gateways -o 'jsonpath={range .items[*]}{.metadata.name} {.status.number}{"\n"}{end}' | awk -v n="$1" '$2 == n {print $1}'
+  kubectl get gateways.sluice.dev -o 'jsonpath={range .items[*]}{.metadata.name} {.status.number}{"\n"}{end}' | awk -v n="$1" '$2 == n {print $1}'
 }
 pod_is_another() { # POD UID
   local uid
@@ -19,7 +19,7 @@ fault_kill_pod() {
   until_true 240 gateways_ready 3
 }
 
-paths() { kubectl -n shop patch target disks --type=merge -p "{\"spec\":{\"paths\":$1}}"; } # HOW-MANY gateways
+paths() { kubectl -n shop patch target.sluice.dev disks --type=merge -p "{\"spec\":{\"paths\":$1}}"; } # HOW-MANY gateways
 
 # The target wants a path by every gateway: what can be moved is, and the node's pod goes because the other two serve.
 fault_drain_node() {
@@ -44,7 +44,7 @@ fault_upgrade() {
   until_true 480 gateways_ready 3
   chart upgrade "${to[@]}"
 }
-rollout_waits() { kubectl get gateways -o yaml | grep -q 'its pod is replaced (rollout.ignoreRedundancy'; }
+rollout_waits() { kubectl get gateways.sluice.dev -o yaml | grep -q 'its pod is replaced (rollout.ignoreRedundancy'; }
 
 fault_restart_apiserver() {
   ended kube-apiserver
@@ -82,7 +82,7 @@ fault_node_on() {
 fault_scale_up() {
   node_start 4
   node_ready 4
-  kubectl scale gatewaypool gateways --replicas=4
+  kubectl scale gatewaypool.sluice.dev gateways --replicas=4
   until_true 240 gateways_ready 4
   paths 4
   limit=120 ready target/disks
@@ -91,7 +91,7 @@ fault_scale_up() {
 fault_scale_down() {
   paths 2
   limit=120 ready target/disks
-  kubectl scale gatewaypool gateways --replicas=2
+  kubectl scale gatewaypool.sluice.dev gateways --replicas=2
   until_true 480 gateways_ready 2
 }
 

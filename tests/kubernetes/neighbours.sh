@@ -52,11 +52,11 @@ certificates_renewed() {
   until_true 240 is_another "$before"
   # Who lost its connection to what the new one replaces comes back with its own.
   kubectl -n sluice-system delete pod -l app.kubernetes.io/name=sluice-controlplane --wait
-  kubectl -n shop patch volume database --type=merge -p '{"spec":{"size":"512Mi"}}'
+  kubectl -n shop patch volume.sluice.dev database --type=merge -p '{"spec":{"size":"512Mi"}}'
   until_true 120 grown database 512Mi
   until_true 240 gateways_ready 3
 }
-grown() { [ "$(kubectl -n shop get volume "$1" -o 'jsonpath={.status.capacity}')" = "$2" ]; } # VOLUME SIZE
+grown() { [ "$(kubectl -n shop get volume.sluice.dev "$1" -o 'jsonpath={.status.capacity}')" = "$2" ]; } # VOLUME SIZE
 
 prometheus() { kubectl get --raw "/api/v1/namespaces/neighbours/pods/prometheus-all-0:9090/proxy/api/v1/$1"; } # PATH
 

@@ -22,7 +22,7 @@ way_in_cluster() {
 
 way_on_host() {
   local portal
-  portal=$(kubectl -n shop get target db -o 'jsonpath={.status.portals}')
+  portal=$(kubectl -n shop get target.sluice.dev db -o 'jsonpath={.status.portals}')
   mkdir -p "$way/shared"
   cp "$way"/{host-config,web-chap} "$way/shared/"
   "$root/tests/kubernetes/steps" "$root/charts/sluice/README.md" host | sed "s|192\.0\.2\.11:3260|${portal%%[, ]*}|" >"$way/shared/way"

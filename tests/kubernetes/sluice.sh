@@ -35,8 +35,8 @@ sluice_install() {
 
 # sluice_uninstall : as the chart's README says.
 sluice_uninstall() {
-  kubectl delete targets,hosts,snapshots,volumes --all --all-namespaces --timeout=240s
-  kubectl delete gatewaypools,storagepools,fabrics --all --timeout=240s
+  kubectl delete targets.sluice.dev,hosts.sluice.dev,snapshots.sluice.dev,volumes.sluice.dev --all --all-namespaces --timeout=240s
+  kubectl delete gatewaypools.sluice.dev,storagepools.sluice.dev,fabrics.sluice.dev --all --timeout=240s
   if [ -d "$guest/admin" ]; then nothing_kept; fi # pods have had disks
   helm uninstall sluice --namespace sluice-system --wait --timeout 4m || { kubectl -n sluice-system logs job/sluice-uninstall-guard; return 1; }
 }
@@ -80,7 +80,7 @@ storage_apply() {
 
 gateways_ready() { # HOW-MANY : as many are wanted, and all of them serve from the newest template
   local status
-  status=$(kubectl get gatewaypool gateways -o \
+  status=$(kubectl get gatewaypool.sluice.dev gateways -o \
     'jsonpath={.status.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.conditions[?(@.type=="Progressing")].status}')
   [ "$status" = "$1 $1 $1 False" ]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
+	"sluice.dev/sluice/controlplane/cmd/sluicectl/kubernetes"
 	"sluice.dev/sluice/proto/client"
 )
 
@@ -23,8 +24,26 @@ type globals struct {
 	timeout  time.Duration
 	output   string
 	context  string
+	// kubernetes is where the plugin of kubectl finds the control plane; nil: this is no plugin.
+	kubernetes *kubernetes.Access
 	// flags has these flags.
 	flags *pflag.FlagSet
+}
+
+// newGlobals returns the flags of sluicectl, or those of its form as a plugin of kubectl.
+func newGlobals(plugin bool) *globals {
+	if plugin {
+		return &globals{kubernetes: &kubernetes.Access{}}
+	}
+	return &globals{}
+}
+
+// lastShorthand is the short form of --last. In the plugin -n is the namespace.
+func (g *globals) lastShorthand() string {
+	if g.kubernetes != nil {
+		return ""
+	}
+	return "n"
 }
 
 func (g *globals) add(root *cobra.Command) {
@@ -37,18 +56,18 @@ func (g *globals) add(root *cobra.Command) {
 	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
 	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
 	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")
-	flags.StringVar(&g.context, "context", os.Getenv("SLUICE_CONTEXT"),
-		"context that has what the flags above and the environment leave out; empty: the current one ($SLUICE_CONTEXT)")
+	if g.kubernetes != nil {
+		g.kubernetes.AddTo(flags)
+	} else {
+		flags.StringVar(&g.context, "context", os.Getenv("SLUICE_CONTEXT"),
+			"context that has what the flags above and the environment leave out; empty: the current one ($SLUICE_CONTEXT)")
+		_ = root.RegisterFlagCompletionFunc("context", completeContexts) // the flag exists
+	}
 	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
 		"how long a call may take; with --wait or --prune: how long to wait, 10m where it is not given")
 	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json, yaml, name, or jsonpath=TEMPLATE for fields of what json prints")
-	completions := map[string]cobra.CompletionFunc{
-		"context": completeContexts,
-		"output":  cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
-	}
-	for flag, complete := range completions {
-		_ = root.RegisterFlagCompletionFunc(flag, complete) // the flag exists
-	}
+	_ = root.RegisterFlagCompletionFunc("output", // the flag exists
+		cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
 // variables are the variables of the environment that set the flags of a connection.
@@ -82,7 +101,7 @@ func (g *globals) texts() map[string]*string {
 // useContext sets the flags that neither the command line nor the environment gives from the context. Files that are given mean TLS, also
 // if the context is of a control plane without.
 func (g *globals) useContext() error {
-	if g.flags == nil || g.context == "" && g.complete() {
+	if g.flags == nil || g.kubernetes != nil || g.context == "" && g.complete() {
 		return nil
 	}
 	read, err := readConfiguration()
@@ -151,6 +170,9 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 
 // connect returns a connection and a context that ends at the time limit.
 func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
+	if g.kubernetes != nil && !g.given("server") {
+		return g.connectRelease(ctx, limit)
+	}
 	if err := g.useContext(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -162,9 +184,36 @@ func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.Clien
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}
-	if limit == 0 {
-		return connection, ctx, func() { _ = connection.Close() }, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := limited(ctx, limit)
 	return connection, ctx, func() { cancel(); _ = connection.Close() }, nil
+}
+
+// connectRelease is connect for the plugin: to the control plane of a release, with the certificate of its Secret.
+func (g *globals) connectRelease(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
+	for flag := range variables {
+		if g.given(flag) {
+			return nil, nil, nil, usagef("--%s (or %s) is for a control plane outside of Kubernetes: give --server, too", flag, variables[flag])
+		}
+	}
+	ctx, cancel := limited(ctx, limit)
+	release, err := g.kubernetes.Connect(ctx)
+	if err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	connection, err := client.Connect(client.Options{Endpoints: []string{release.Endpoint}, Credentials: release.Credentials})
+	if err != nil {
+		cancel()
+		release.Close()
+		return nil, nil, nil, err
+	}
+	return connection, ctx, func() { _ = connection.Close(); release.Close(); cancel() }, nil
+}
+
+// limited returns a context that ends after the limit; 0: never.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/controlplane/cmd/sluicectl/kubernetes"
 	"sluice.dev/sluice/proto/client"
 )
 
@@ -121,7 +122,8 @@ func report(to io.Writer, err error) {
 	if len(fields) == 0 {
 		_, _ = fmt.Fprintln(to, prefix+answer.Message())
 	}
-	if answer.Code() == codes.Unavailable {
+	var access *kubernetes.Error
+	if answer.Code() == codes.Unavailable && !errors.As(err, &access) {
 		_, _ = fmt.Fprintln(to, "Is the control plane running, and is --server (or SLUICE_SERVER) its address? "+
 			"A plain one needs --insecure here, too.")
 	}

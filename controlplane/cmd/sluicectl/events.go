@@ -57,7 +57,7 @@ func eventsCommand(g *globals) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&query.kind, "kind", "", "only events of this kind of object, for example volume")
 	flags.StringVar(&query.name, "name", "", "only events of the object with this name")
-	flags.IntVarP(&query.last, "last", "n", 50, "number of the newest events; 0: all of the last week")
+	flags.IntVarP(&query.last, "last", g.lastShorthand(), 50, "number of the newest events; 0: all of the last week")
 	flags.BoolVarP(&follow, "follow", "f", false, "continue with events that happen from now on, until interrupted")
 	var nouns []string
 	for _, k := range kinds {

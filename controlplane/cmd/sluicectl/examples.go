@@ -88,7 +88,7 @@ var examples = map[string][]string{
 	"explain": {"explain host web01", "explain volume orders"},
 	"host-config": {
 		"host-config web01 --chap-secret-file web01.secret", "host-config web01 --verify", "host-config web02 --os windows",
-		"host-config linux",
+		"host-config linux", "host-config web01 --expect",
 	},
 	"label":           {"label volume orders team=shop", "label target db team=shop stage-"},
 	"restore list":    {"restore list"},

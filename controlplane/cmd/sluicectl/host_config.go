@@ -19,7 +19,7 @@ const allLinux = "linux"
 
 func hostConfigCommand(g *globals) *cobra.Command {
 	var system string
-	var verify bool
+	var verify, expect bool
 	own, mutual := &chapFlags{name: "chap"}, &chapFlags{name: "mutual-chap"}
 	command := &cobra.Command{
 		Use:   "host-config HOST|linux",
@@ -62,6 +62,9 @@ func hostConfigCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if expect {
+					return hostconfig.WriteExpected(out, setup)
+				}
 				return hostconfig.Write(out, system, part, setup)
 			})
 		},
@@ -71,6 +74,11 @@ func hostConfigCommand(g *globals) *cobra.Command {
 	flags.StringVar(&own.secretFile, "chap-secret-file", "", "file that holds the CHAP secret of the host, for the script; - for standard input")
 	flags.StringVar(&mutual.secretFile, "mutual-chap-secret-file", "", "file that holds the CHAP secret of the targets, for the script")
 	flags.BoolVar(&verify, "verify", false, "print commands that check what the script has configured, and change nothing")
+	flags.BoolVar(&expect, "expect", false, "print what the host has in the cluster, for \"sluice-host check --expect FILE\" there")
+	command.MarkFlagsMutuallyExclusive("verify", "expect")
+	for _, script := range []string{"os", "chap-secret-file", "mutual-chap-secret-file"} {
+		command.MarkFlagsMutuallyExclusive("expect", script)
+	}
 	_ = command.RegisterFlagCompletionFunc("os", cobra.FixedCompletions(hostconfig.Systems(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }

@@ -47,12 +47,15 @@ func TestHostConfigNamesWhatIsWrongWithItsArguments(t *testing.T) {
 	l.prerequisites()
 	l.must("host", "create", "lonely", "--initiator", "iqn.2026-11.org.example:lonely", "--allow-unauthenticated")
 	for arguments, want := range map[string]string{
-		"windows":            "write `host-config HOST --os windows`",
-		"lonely --os beos":   `--os "beos": use one of debian`,
-		"lonely":             "no target permits host lonely",
-		"absent":             "host absent",
-		"lonely --verify":    "no target permits host lonely",
-		"lonely --os debian": "sluicectl target create NAME --lun 0=VOLUME --host lonely",
+		"windows":                      "write `host-config HOST --os windows`",
+		"lonely --os beos":             `--os "beos": use one of debian`,
+		"lonely":                       "no target permits host lonely",
+		"absent":                       "host absent",
+		"lonely --verify":              "no target permits host lonely",
+		"lonely --expect":              "no target permits host lonely",
+		"lonely --expect --verify":     "none of the others can be",
+		"lonely --expect --os windows": "none of the others can be",
+		"lonely --os debian":           "sluicectl target create NAME --lun 0=VOLUME --host lonely",
 	} {
 		if out, err := l.run(append([]string{"host-config"}, strings.Fields(arguments)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %q\n%s", arguments, err, want, out)
@@ -67,5 +70,22 @@ func TestTheSettingsOfAllLinuxHostsNeedNoControlPlane(t *testing.T) {
 	root.SetArgs([]string{"host-config", "linux"})
 	if err := root.Execute(); err != nil || !strings.Contains(out.String(), `hardware_handler     "1 alua"`) {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestWhatAHostHasInTheClusterNamesEachPortalAndLogicalUnit(t *testing.T) {
+	l := start(t)
+	l.reachable()
+	modify(l, "web", func(h *model.Host) { h.Spec.Switches = []string{"red/r1"} })
+	out := l.must("host-config", "web", "--expect")
+	naa := strings.TrimSpace(l.must("volume", "get", "orders", "-o", "jsonpath={.status.naa}"))
+	const iqn = "iqn.2026-11.dev.sluice:shop"
+	for line, wanted := range map[string]bool{
+		"initiator iqn.2026-11.org.example:web\n": true, "portal " + iqn + " 192.0.2.1:3260\n": true,
+		"portal " + iqn + " 198.51.100.1:3260\n": false, "lun " + iqn + " 0 " + naa + " orders\n": true,
+	} {
+		if strings.Contains(out, line) != wanted {
+			t.Errorf("%q is there: %v\n%s", line, !wanted, out)
+		}
 	}
 }

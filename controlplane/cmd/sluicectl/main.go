@@ -1,5 +1,5 @@
 // Command sluicectl shows and changes the objects of a Sluice control plane. Installed as kubectl-sluice it is also `kubectl
-// sluice`.
+// sluice`, which finds the control plane by the kubeconfig.
 package main
 
 import (
@@ -67,10 +67,11 @@ func versionCommand() *cobra.Command {
 // newRoot returns the command tree, under the name by which it was called. A plugin of kubectl shows its name as users type it.
 func newRoot(called string) *cobra.Command {
 	name, shown := "sluicectl", "sluicectl"
-	if plugin, ok := strings.CutPrefix(called, "kubectl-"); ok {
+	plugin, isPlugin := strings.CutPrefix(called, "kubectl-")
+	if isPlugin {
 		name, shown = plugin, "kubectl "+plugin
 	}
-	options := &globals{}
+	options := newGlobals(isPlugin)
 	checked := func(*cobra.Command, []string) error { return options.checkOutput() }
 	root := &cobra.Command{
 		Use:           name,
@@ -90,8 +91,11 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), diffCommand(options), editCommand(options), labelCommand(options), backupCommand(options),
-		contextCommand(options), diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(),
+		diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(),
 		statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
+	if !isPlugin { // kubeconfig has the contexts of the plugin
+		root.AddCommand(contextCommand(options))
+	}
 	addExamples(root)
 	return root
 }

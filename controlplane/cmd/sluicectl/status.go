@@ -71,7 +71,7 @@ func statusCommand(g *globals) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&check, "check", false, "end with exit code 5 if a finding is critical or a warning")
-	command.Flags().IntVarP(&query.last, "last", "n", 5, "how many of the newest events; 0: none")
+	command.Flags().IntVarP(&query.last, "last", g.lastShorthand(), 5, "how many of the newest events; 0: none")
 	return command
 }
 

@@ -94,13 +94,15 @@ func Write(w io.Writer, name string, part Part, s Setup) error {
 		return err
 	}
 	functions := template.FuncMap{
-		"quote": known.quote,
-		"host":  func(portal string) string { host, _, _ := net.SplitHostPort(portal); return host },
-		"port":  func(portal string) string { _, port, _ := net.SplitHostPort(portal); return port },
-		"join":  strings.Join,
+		"quote":    known.quote,
+		"host":     func(portal string) string { host, _, _ := net.SplitHostPort(portal); return host },
+		"port":     func(portal string) string { _, port, _ := net.SplitHostPort(portal); return port },
+		"join":     strings.Join,
+		"settings": initiatorSettings,
+		"setting":  initiatorSettingNamed,
 	}
 	file := fmt.Sprintf(known.template, part)
-	parsed, err := template.New(file).Funcs(functions).ParseFS(files, "templates/"+file, "templates/multipath.conf")
+	parsed, err := template.New(file).Funcs(functions).ParseFS(files, "templates/"+file, "templates/multipath.conf", "templates/multipath-defaults.conf")
 	if err != nil {
 		return err
 	}
@@ -113,11 +115,31 @@ func Write(w io.Writer, name string, part Part, s Setup) error {
 // WriteLinux writes the settings that all Linux hosts need, for images of machines and for nodes of Kubernetes: the part of multipath.conf
 // for Sluice's devices, and the lines of iscsid.conf.
 func WriteLinux(w io.Writer) error {
-	parsed, err := template.ParseFS(files, "templates/linux.txt", "templates/multipath.conf")
+	parsed, err := template.ParseFS(files, "templates/linux.txt", "templates/multipath.conf", "templates/iscsid.conf")
 	if err != nil {
 		return err
 	}
 	return parsed.Execute(w, nil)
+}
+
+// WriteExpected writes what a host has in the cluster, for `sluice-host check --expect`: lines `initiator NAME`, `portal IQN ADDRESS` and
+// `lun IQN NUMBER NAA VOLUME`. Errors as those of Write, and a volume without an identity.
+func WriteExpected(w io.Writer, s Setup) error {
+	if err := s.check("linux", system{}); err != nil {
+		return err
+	}
+	for _, target := range s.Targets {
+		for _, lun := range target.LUNs {
+			if lun.NAA == "" {
+				return fmt.Errorf("volume %s of target %s has no identity yet: `sluicectl volume get %s` shows why", lun.Volume, target.IQN, lun.Volume)
+			}
+		}
+	}
+	parsed, err := template.ParseFS(files, "templates/expected.txt")
+	if err != nil {
+		return err
+	}
+	return parsed.Execute(w, s)
 }
 
 // Paths returns the count of paths that each logical unit has at the host.

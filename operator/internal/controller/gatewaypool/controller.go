@@ -146,7 +146,7 @@ func count(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) {
 func missingGateways(r *v1alpha1.GatewayPool) error {
 	if ready, wanted := r.Status.ReadyReplicas, r.Spec.Replicas; ready < wanted {
 		mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionTrue, "FewerGateways",
-			"fewer gateways serve than are wanted; `kubectl get gateways` says why", r.Generation)
+			"fewer gateways serve than are wanted; `kubectl get gateways.sluice.dev` says why", r.Generation)
 		return mirror.Problemf("GatewaysNotReady", "%d of %d gateways are ready", ready, wanted)
 	}
 	mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionFalse, "AllGateways", "", r.Generation)
