@@ -94,9 +94,14 @@ var examples = map[string][]string{
 	"restore list":    {"restore list"},
 	"restore confirm": {"restore confirm volume orders"},
 	"restore discard": {"restore discard snapshot orders-monday"},
-	"status":          {"status", "status --check"},
-	"top":             {"top volumes", "top hosts --sort latency --limit 10", "top gateways gw-1 --watch=false -o json"},
-	"version":         {"version"},
+	"node check":      {"node check --pool /srv/sluice"},
+	"node init": {
+		"node init --pool /srv/sluice",
+		"node init --pool /srv/sluice --address 192.0.2.1 --fabric red=198.51.100.0/24 --fabric blue=203.0.113.0/24",
+	},
+	"status":  {"status", "status --check"},
+	"top":     {"top volumes", "top hosts --sort latency --limit 10", "top gateways gw-1 --watch=false -o json"},
+	"version": {"version"},
 }
 
 // addExamples adds the examples to a command and to all commands below it.

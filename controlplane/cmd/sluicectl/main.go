@@ -90,7 +90,7 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), diffCommand(options), editCommand(options), labelCommand(options), backupCommand(options),
-		contextCommand(options), diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), versionCommand(),
+		contextCommand(options), diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), nodeCommand(options), versionCommand(),
 		statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	addExamples(root)
 	return root

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"sluice.dev/sluice/controlplane/cmd/sluicectl/node"
+	"sluice.dev/sluice/proto/client"
+)
+
+// nodeCluster is the control plane of a node (node.Cluster).
+type nodeCluster struct {
+	g       *globals
+	command *cobra.Command
+}
+
+// accessing returns the flags of a connection with this access.
+func (g *globals) accessing(access node.Access) *globals {
+	with := *g
+	with.flags = nil // no context replaces it
+	with.server, with.insecure = access.Server, false
+	with.tls = client.Files{CA: access.CA, Certificate: access.Certificate, Key: access.Key}
+	return &with
+}
+
+func (c *nodeCluster) use(ctx context.Context, run func(context.Context, *grpc.ClientConn) error) error {
+	connection, ctx, done, err := c.g.connect(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return run(ctx, connection)
+}
+
+// kindOf returns the kind of an object.
+func kindOf(object proto.Message) *kind {
+	return kindNamed(string(object.ProtoReflect().Descriptor().Name()))
+}
+
+func (c *nodeCluster) Ensure(ctx context.Context, object proto.Message) (created bool, err error) {
+	err = c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		k, name := kindOf(object), metaOf(object).GetName()
+		_, err := k.get(ctx, connection, name)
+		if !client.IsNotFound(err) {
+			return err
+		}
+		if _, err := k.call(ctx, connection, "Create", k.message, map[string]any{k.field: object}); err != nil {
+			return k.about(name, err)
+		}
+		created = true
+		return nil
+	})
+	return created, err
+}
+
+func (c *nodeCluster) WaitUsable(ctx context.Context, objects ...proto.Message) error {
+	return c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		goals := map[*kind][]goal{}
+		for _, object := range objects {
+			k := kindOf(object)
+			current, err := k.get(ctx, connection, metaOf(object).GetName())
+			if err != nil {
+				return k.about(metaOf(object).GetName(), err)
+			}
+			goals[k] = append(goals[k], goal{kind: k, from: current, missing: k.unmade})
+		}
+		for _, k := range kinds { // waitAll waits for goals of one kind
+			if _, err := c.g.waitAll(ctx, c.command, connection, goals[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// nodeContext is the context that `node init` stores.
+const nodeContext = "default"
+
+// storeAccess stores the access to the control plane of a node as a context, which becomes the current one if there is none.
+func storeAccess(access node.Access) (changed bool, err error) {
+	read, err := readConfiguration()
+	if err != nil {
+		return false, err
+	}
+	wanted := serverContext{Server: access.Server, CA: access.CA, Certificate: access.Certificate, Key: access.Key}
+	have := read.Contexts[nodeContext]
+	if have != nil && *have == wanted && read.Current != "" {
+		return false, nil
+	}
+	read.Contexts[nodeContext] = &wanted
+	if read.Current == "" {
+		read.Current = nodeContext
+	}
+	return true, read.write()
+}
