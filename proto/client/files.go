@@ -26,6 +26,9 @@ type Loaded struct {
 	text        [3][]byte
 }
 
+// AuthorityPEM returns the text of the file CA.
+func (l *Loaded) AuthorityPEM() []byte { return l.text[0] }
+
 // Reloader reads Files again when they change, so that a renewed certificate or CA needs no restart.
 type Reloader struct {
 	files Files

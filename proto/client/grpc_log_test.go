@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 func TestLinesOfGRPCAreStructuredLinesOfTheLog(t *testing.T) {
 	var out bytes.Buffer
 	LogGRPC(slog.New(slog.NewJSONHandler(&out, nil)))
-	t.Cleanup(func() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(bytes.NewBuffer(nil), nil, nil)) })
+	t.Cleanup(func() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) })
 	grpclog.Info("quiet")
 	grpclog.Component("core").Errorf("dial\n%d failed", 7)
 	grpclog.Warning("odd")

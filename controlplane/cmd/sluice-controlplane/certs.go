@@ -34,13 +34,16 @@ and one for each gateway named. A second run renews these certificates. The serv
 				hosts = nil // a removed name must not return as a default
 			}
 			leaves := []certs.Leaf{
-				{File: "server", CommonName: "sluice-controlplane", Role: "server", Hosts: hosts, RemoveHosts: removed},
+				{File: "server", CommonName: certs.ServerName, Role: "server", Hosts: hosts, RemoveHosts: removed},
 				{File: "admin", CommonName: "admin", Role: "admin"},
 				{File: "operator", CommonName: "sluice-operator", Role: "operator"},
 				{File: "csi", CommonName: "sluice-csi", Role: "csi"},
 				{File: "reader", CommonName: "reader", Role: "read-only"},
 			}
 			for _, gateway := range gateways {
+				if gateway == certs.ServerName {
+					return fmt.Errorf("--gateway %s: servers of the control plane have this name; give the gateway another one", gateway)
+				}
 				leaves = append(leaves, certs.Leaf{File: "gateway-" + gateway, CommonName: gateway, Role: "gateway"})
 			}
 			for _, leaf := range leaves {

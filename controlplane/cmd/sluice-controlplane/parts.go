@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/api"
@@ -39,12 +39,12 @@ type parts struct {
 	log          *slog.Logger
 }
 
-func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
+func (s *settings) parts(kept *store.Store, opened *storage, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
 		events: newEvents(store.NewEventLog(kept), log)}
 	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
 		p.certificateEnds, registry)
-	p.findings = api.NewFindings(kept, p.view, s.facts(kept, client, p.certificates), registry)
+	p.findings = api.NewFindings(kept, p.view, s.facts(kept, opened, p.certificates), registry)
 	p.loads = api.NewLoads(kept, p.view, log)
 	p.findings.RecordEvents(p.events.record, log)
 	p.streams = dispatch.New(dispatch.Options{
@@ -69,13 +69,13 @@ func (s *settings) parts(kept *store.Store, client *clientv3.Client, log *slog.L
 }
 
 // facts reads what findings need to know about the control plane.
-func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificates *server.Certificates) api.Facts {
+func (s *settings) facts(kept *store.Store, opened *storage, certificates *server.Certificates) api.Facts {
 	return func(ctx context.Context) findings.System {
-		facts := findings.System{Version: version, EmbeddedStore: len(s.etcdEndpoints) == 0, BackupLimit: s.backupLimit}
+		facts := findings.System{Version: version, EmbeddedStore: s.alone(), BackupLimit: s.backupLimit}
 		for _, certificate := range certificates.List() {
 			facts.Certificates = append(facts.Certificates, findings.Certificate(certificate))
 		}
-		space, err := etcd.SpaceOf(ctx, client)
+		space, err := etcd.SpaceOf(ctx, opened.client)
 		leader := ""
 		if err == nil {
 			leader, err = kept.Leader(ctx)
@@ -94,9 +94,28 @@ func (s *settings) facts(kept *store.Store, client *clientv3.Client, certificate
 		facts.LastBackup, facts.Founded = backups.Last, backups.Since
 		facts.StoreUsed, facts.StoreQuota, facts.StoreFull, facts.SilentMembers = space.Used, space.Quota, space.Full, space.Silent
 		facts.StoreMembers = space.Members
+		if opened.embedded != nil {
+			facts.EmbeddedStore = space.Members == 1
+			facts.SilentMembers = silentMembers(ctx, opened.embedded)
+		}
 		facts.NoLeader, facts.Leads = leader == "", leader == s.replica()
 		return facts
 	}
+}
+
+// silentMembers returns the members of the embedded etcd that this one does not reach.
+func silentMembers(ctx context.Context, embedded *etcd.Embedded) []string {
+	members, err := embedded.Members(ctx)
+	if err != nil {
+		return nil // no majority: the store does not answer, which is found separately
+	}
+	var silent []string
+	for _, member := range members {
+		if !member.Reachable {
+			silent = append(silent, cmp.Or(member.Node, member.Address))
+		}
+	}
+	return silent
 }
 
 // certificateEnds records the event of a gateway whose certificate expires soon. Other callers have no object.
@@ -108,11 +127,15 @@ func (p *parts) certificateEnds(role server.Role, name, message string) {
 
 // replica returns the name of this process in logs and in messages to gateways.
 func (s *settings) replica() string {
+	return hostName() + "/" + s.listen
+}
+
+func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {
-		name = "controlplane"
+		return "controlplane"
 	}
-	return name + "/" + s.listen
+	return name
 }
 
 // run runs all components until the context ends. If one fails, the process ends.

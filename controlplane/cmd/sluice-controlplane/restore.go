@@ -177,13 +177,13 @@ func (s *settings) restoredOutside(ctx context.Context, note numbersNote) (resto
 	if err != nil {
 		return restored{}, err
 	}
-	client, closeClient, err := s.connect(ctx, func(error) {}, slog.New(slog.DiscardHandler))
+	opened, err := s.connect(ctx, func(error) {}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return restored{}, err
 	}
-	defer closeClient()
-	if err := keepSystem(ctx, client, s.dataDir); err != nil {
+	defer opened.close()
+	if err := keepSystem(ctx, opened.client, s.dataDir); err != nil {
 		return restored{}, err
 	}
-	return noteRestored(ctx, client, earlier, note)
+	return noteRestored(ctx, opened.client, earlier, note)
 }

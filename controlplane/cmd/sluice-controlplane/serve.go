@@ -25,6 +25,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/join"
 	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -47,7 +48,12 @@ type settings struct {
 	logLevel, logFormat                        string
 	blocklistFor                               time.Duration
 	backupLimit                                time.Duration
+	node, peerAddress, joinListen              string
+	etcdJoin                                   []string
 }
+
+// keyFileName is the name of the generated key file in --data-dir.
+const keyFileName = "secrets.key"
 
 // defaultBackupLimit permits a weekly backup to be a day late.
 const defaultBackupLimit = 8 * 24 * time.Hour
@@ -58,8 +64,10 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the API",
 		Long: `Serve the API, and decide on owners, placement and failover. Without --etcd-endpoints, the store is an etcd inside this process,
-with its data in --data-dir. That is for one replica.`,
+with its data in --data-dir. With --etcd-peer-address it is one of up to three members, each in a replica of its own.`,
 		Example: "  sluice-controlplane serve --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key\n" +
+			"  sluice-controlplane serve --node a --etcd-peer-address 192.0.2.1:7464 \\\n" +
+			"      --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key\n" +
 			"  sluice-controlplane serve --etcd-endpoints https://192.0.2.1:2379,https://192.0.2.2:2379 --key-file secrets.key \\\n" +
 			"      --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key",
 		Args: cobra.NoArgs,
@@ -81,6 +89,7 @@ with its data in --data-dir. That is for one replica.`,
 	flags.StringVar(&s.tls.Certificate, "tls-cert", "", "certificate of this server (PEM)")
 	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")
 	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
+	s.memberFlags(flags)
 	s.externalFlags(flags)
 	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long fenced Ceph clients stay on the blocklist; "+
 		"a former owner may be suspended for very long, so at least a year")
@@ -119,16 +128,26 @@ func (s *settings) run(ctx context.Context) error {
 	if s.backupLimit < 0 {
 		return fmt.Errorf("--backup-limit: got %v; it is 0 (no limit) or longer", s.backupLimit)
 	}
+	if err := s.checkMember(); err != nil {
+		return err
+	}
 	client.LogGRPC(log)
 	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	endsWithin(ctx)
-	client, closeClient, err := s.connect(ctx, stop, log)
+	registry, ready := prometheus.NewRegistry(), &readiness{}
+	closeMetrics, err := serveMetrics(s.metrics, registry, ready, log)
 	if err != nil {
 		return err
 	}
-	defer closeClient()
+	defer closeMetrics()
+	opened, err := s.connect(ctx, stop, log)
+	if err != nil {
+		return err
+	}
+	defer opened.close()
+	client := opened.client
 	ring, err := s.keyring(log)
 	if err != nil {
 		return err
@@ -137,24 +156,29 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	etcd.Measure(client, registry)
-	beside, err := s.parts(kept, client, log, registry)
+	if s.peerAddress != "" {
+		if err := kept.SetServer(ctx, s.self()); err != nil {
+			return err
+		}
+	}
+	beside, err := s.parts(kept, opened, log, registry)
 	if err != nil {
 		return err
 	}
-	made, listener, err := s.api(kept, beside, log, registry)
+	joins := s.joinOptions(kept, opened, ring, log)
+	made, listener, err := s.api(kept, beside, &join.Membership{Options: joins}, log, registry)
 	if err != nil {
 		return err
 	}
-	closeMetrics, err := serveMetrics(s.metrics, registry, client, log)
+	closeJoins, err := s.serveJoins(made, joins, log)
 	if err != nil {
 		_ = listener.Close()
 		return err
 	}
-	defer closeMetrics()
+	defer closeJoins()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -167,6 +191,7 @@ func (s *settings) run(ctx context.Context) error {
 	log.Info("serving", "api", listener.Addr().String(), "metrics", s.metrics, "tls", !s.insecure,
 		"etcd", etcdName(s.etcdEndpoints), "version", version)
 	// The listener is open: calls from now on are answered.
+	ready.client.Store(client)
 	notifyServiceManager(log, daemon.SdNotifyReady+"\nSTATUS=serving the API on "+listener.Addr().String())
 	if err := made.Serve(listener); err != nil {
 		return fmt.Errorf("API: %w", err)
@@ -180,11 +205,11 @@ func (s *settings) run(ctx context.Context) error {
 }
 
 // connect returns a client of the embedded or the external etcd. If an embedded etcd fails, it stops the process with the cause.
-func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, log *slog.Logger) (*clientv3.Client, func(), error) {
+func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, log *slog.Logger) (*storage, error) {
 	if len(s.etcdEndpoints) == 0 {
-		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, etcd.FatalLog(s.dataDir, log))
+		embedded, err := s.startEmbedded(ctx, log)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		embedded.Tend(log)
 		go func() {
@@ -192,30 +217,30 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, lo
 				stop(fmt.Errorf("embedded etcd: %w", err))
 			}
 		}()
-		return embedded.Client, embedded.Close, nil
+		return &storage{embedded.Client, embedded, embedded.Close}, nil
 	}
 	external := etcd.External{Endpoints: s.etcdEndpoints, Username: s.etcdUser}
 	if s.etcdPasswordFile != "" {
 		text, err := os.ReadFile(s.etcdPasswordFile)
 		if err != nil {
-			return nil, nil, fmt.Errorf("etcd password: %w", err)
+			return nil, fmt.Errorf("etcd password: %w", err)
 		}
 		external.Password = trimNewline(string(text))
 	}
 	if s.etcdTLS != (client.Files{}) {
 		with, err := client.Credentials(s.etcdTLS)
 		if err != nil {
-			return nil, nil, fmt.Errorf("etcd: %w", err)
+			return nil, fmt.Errorf("etcd: %w", err)
 		}
 		external.TLS = with
 	}
 	opened, err := etcd.Connect(ctx, external, zap.NewNop())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	compacting, end := context.WithCancel(ctx)
 	go etcd.KeepCompacted(compacting, opened, log)
-	return opened, func() { end(); _ = opened.Close() }, nil
+	return &storage{client: opened, close: func() { end(); _ = opened.Close() }}, nil
 }
 
 // keyring reads the key file. With an embedded etcd, it creates one if none is named or found. An external etcd is shared by
@@ -227,7 +252,7 @@ func (s *settings) keyring(log *slog.Logger) (*keyring.Keyring, error) {
 			"`sluice-controlplane key` makes one")
 	}
 	if path == "" {
-		path = filepath.Join(s.dataDir, "secrets.key")
+		path = filepath.Join(s.dataDir, keyFileName)
 		if err := makeKeyFile(path); err == nil {
 			log.Warn("made a key that encrypts secrets in the store: keep a copy apart from the data", "file", path)
 		} else if !errors.Is(err, fs.ErrExist) {
@@ -257,11 +282,11 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 	return kept, nil
 }
 
-func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
+func (s *settings) api(kept *store.Store, beside *parts, members *join.Membership, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams,
+	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams, Membership: members,
 		Insecure: s.insecure, Log: log, Registry: registry,
-		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: len(s.etcdEndpoints) == 0}}
+		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: s.alone()}}
 	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List
 	if !s.insecure {
 		config, err := server.ServerTLS(s.tls)
@@ -285,8 +310,9 @@ func stopGently(made *server.Server) {
 	made.GracefulStop()
 }
 
-// serveMetrics answers /metrics, /healthz (the process lives) and /readyz (the store answers). Without an address it opens no port.
-func serveMetrics(address string, registry *prometheus.Registry, client *clientv3.Client, log *slog.Logger) (func(), error) {
+// serveMetrics answers /metrics, /healthz (the process lives) and /readyz (the API is served and the store answers). Without an address
+// it opens no port.
+func serveMetrics(address string, registry *prometheus.Registry, ready *readiness, log *slog.Logger) (func(), error) {
 	if address == "" {
 		return func() {}, nil
 	}
@@ -296,7 +322,7 @@ func serveMetrics(address string, registry *prometheus.Registry, client *clientv
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-		if _, err := client.Get(ctx, "sluice-probe", clientv3.WithKeysOnly()); err != nil {
+		if err := ready.check(ctx); err != nil {
 			http.Error(w, "the store does not answer: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}

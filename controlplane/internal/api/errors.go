@@ -12,6 +12,9 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
+// StatusOf converts an error of the store or the model to the status for the client, for services of other packages.
+func StatusOf(err error) error { return statusOf(err) }
+
 // statusOf converts an error of the store or the model to the status for the client.
 func statusOf(err error) error {
 	if err == nil {

@@ -4,7 +4,6 @@
 package certs
 
 import (
-	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -51,11 +50,13 @@ type Leaf struct {
 	Lifetime time.Duration
 }
 
+// ServerName is the common name of every server certificate of a control plane.
+const ServerName = "sluice-controlplane"
+
 // Authority signs certificates and stores all files in one directory.
 type Authority struct {
-	directory   string
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	Signer
+	directory string
 }
 
 // OpenAuthority reads the authority in a directory, or makes one if there is none.
@@ -79,18 +80,11 @@ func OpenAuthority(directory string) (*Authority, error) {
 }
 
 func (a *Authority) parse(text, key []byte) error {
-	block, _ := pem.Decode(text)
-	keyBlock, _ := pem.Decode(key)
-	if block == nil || keyBlock == nil {
-		return fmt.Errorf("certificates: %s or %s in %s is not PEM", CAFile, caKeyFile, a.directory)
+	signer, err := ParseSigner(text, key)
+	if err != nil {
+		return fmt.Errorf("certificates: %s and %s in %s: %w", CAFile, caKeyFile, a.directory, err)
 	}
-	var err error
-	if a.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
-		return fmt.Errorf("certificates: %s: %w", CAFile, err)
-	}
-	if a.key, err = x509.ParseECPrivateKey(keyBlock.Bytes); err != nil {
-		return fmt.Errorf("certificates: %s: %w", caKeyFile, err)
-	}
+	a.Signer = *signer
 	return nil
 }
 
@@ -129,18 +123,7 @@ func (a *Authority) Issue(leaf Leaf) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial(), NotBefore: now.Add(-clockSkew), NotAfter: now.Add(cmp.Or(leaf.Lifetime, LeafLifetime)),
-		Subject:  pkix.Name{CommonName: leaf.CommonName, Organization: []string{"sluice:" + leaf.Role}},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if leaf.Role == "server" {
-		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	}
-	template.DNSNames, template.IPAddresses = names.dns, names.ip
-	template.URIs, template.EmailAddresses = names.uri, names.mail
-	signed, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	signed, err := a.sign(leaf, names, &key.PublicKey)
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,12 @@ func (a *Authority) present(file string) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
+// Hosts returns the DNS names and IP addresses of a certificate.
+func Hosts(certificate *x509.Certificate) []string {
+	names := subjectNames{dns: certificate.DNSNames, ip: certificate.IPAddresses}
+	return names.hosts()
+}
+
 func (n *subjectNames) hosts() []string {
 	all := slices.Clone(n.dns)
 	for _, ip := range n.ip {

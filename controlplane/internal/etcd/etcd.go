@@ -39,9 +39,12 @@ const (
 	keepAliveReply = 3 * time.Second
 )
 
-// Embedded is an etcd of one member in this process.
+// Embedded is an etcd in this process: the only member, or one of several.
 type Embedded struct {
 	server *embed.Etcd
+	// peering is nil if it has no listener.
+	peering *Peering
+	failed  chan error
 	// lock of the data directory, held until Close.
 	lock *os.File
 	// tended ends when Tend has ended; stop requests that.
@@ -55,10 +58,19 @@ type Embedded struct {
 // Errors name the directory; DirectoryInUseError: another process uses it. If the context ends before etcd is ready, it returns
 // at once; the caller must then end the process.
 func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Embedded, error) {
-	return start(ctx, directory, log, quotaBytes)
+	return start(ctx, directory, log, quotaBytes, nil)
 }
 
-func start(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
+// StartMember is StartEmbedded for a member of several. Only other members can connect to it. It returns when the member
+// votes and a majority is there. Errors: also those of a Peering that cannot be used, and DirectoryLostError.
+func StartMember(ctx context.Context, directory string, peering Peering, log *zap.Logger) (*Embedded, error) {
+	if err := peering.validate(); err != nil {
+		return nil, err
+	}
+	return start(ctx, directory, log, quotaBytes, &peering)
+}
+
+func start(ctx context.Context, directory string, log *zap.Logger, quota int64, peering *Peering) (*Embedded, error) {
 	// A server that starts after its caller's context has ended would write files after this function has returned.
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, context.Cause(ctx))
@@ -70,7 +82,7 @@ func start(ctx context.Context, directory string, log *zap.Logger, quota int64) 
 	if err != nil {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
-	e, err := startLocked(ctx, directory, log, quota)
+	e, err := startLocked(ctx, directory, log, quota, peering)
 	if err != nil {
 		_ = lock.Close()
 		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
@@ -79,24 +91,73 @@ func start(ctx context.Context, directory string, log *zap.Logger, quota int64) 
 	return e, nil
 }
 
-func startLocked(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
-	server, err := startServer(ctx, embeddedConfig(directory, log, quota))
+func startLocked(ctx context.Context, directory string, log *zap.Logger, quota int64, peering *Peering) (*Embedded, error) {
+	config := embeddedConfig(directory, log, quota)
+	if peering != nil {
+		if err := peering.configure(config); err != nil {
+			return nil, err
+		}
+	}
+	server, err := startServer(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(startTimeout)
-	defer timer.Stop()
-	select {
-	case <-server.Server.ReadyNotify():
-		return &Embedded{server: server, stop: make(chan struct{}), Client: v3client.New(server.Server)}, nil
-	case err = <-server.Err():
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-timer.C:
-		err = fmt.Errorf("not ready within %s: see whether the disk is well (the kernel's log)", startTimeout)
+	if err := awaitReady(ctx, server, peering); err != nil {
+		server.Close()
+		return nil, err
 	}
-	server.Close()
-	return nil, err
+	e := &Embedded{server: server, peering: peering, failed: make(chan error, 1), stop: make(chan struct{}),
+		Client: v3client.New(server.Server)}
+	if err := e.enter(ctx); err != nil {
+		_ = e.Client.Close()
+		server.Close()
+		return nil, err
+	}
+	e.tended.Go(e.watchFailure)
+	return e, nil
+}
+
+// awaitReady waits until a started etcd answers. A member of several needs a majority for that, however long its servers need.
+func awaitReady(ctx context.Context, server *embed.Etcd, peering *Peering) error {
+	limit := startTimeout
+	if peering != nil {
+		limit = waitingEvery
+	}
+	ticker := time.NewTicker(limit)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-server.Server.ReadyNotify():
+			return nil
+		case err := <-server.Err():
+			return err
+		case <-server.Server.StopNotify():
+			return errRemoved
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		if peering == nil {
+			return fmt.Errorf("not ready within %s: see whether the disk is well (the kernel's log). If it is one member of several, it needs "+
+				"--etcd-peer-address", startTimeout)
+		}
+		peering.report("the majority of the members of etcd is not there: start the other servers, or see whether they reach " + peering.Address)
+	}
+}
+
+// errRemoved: etcd stops by itself for no other reason than this one, and failures of the disk, which end the process.
+var errRemoved = errors.New("this member was removed from the cluster: its data is void. To join again, move its directory away and join with " +
+	"a new token")
+
+// watchFailure reports that the etcd has stopped by itself.
+func (e *Embedded) watchFailure() {
+	select {
+	case <-e.stop:
+	case err := <-e.server.Err():
+		e.failed <- err
+	case <-e.server.Server.StopNotify():
+		e.failed <- errRemoved
+	}
 }
 
 func embeddedConfig(directory string, log *zap.Logger, quota int64) *embed.Config {
@@ -112,6 +173,7 @@ func embeddedConfig(directory string, log *zap.Logger, quota int64) *embed.Confi
 	// It has no listener: a client that could connect could read and change everything.
 	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
 	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
+	config.InitialClusterToken = clusterToken()
 	return config
 }
 
@@ -141,7 +203,7 @@ func startServer(ctx context.Context, config *embed.Config) (*embed.Etcd, error)
 }
 
 // Failed returns a channel that reports when the etcd has stopped by itself, and why.
-func (e *Embedded) Failed() <-chan error { return e.server.Err() }
+func (e *Embedded) Failed() <-chan error { return e.failed }
 
 // Close stops the etcd. Everything that was stored is on disk.
 func (e *Embedded) Close() {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAnEmbeddedEtcdThatIsFullOfHistoryTakesWritesAgainByItself(t *testing.T) {
-	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), 16<<20)
+	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), 16<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestAnEmbeddedEtcdThatIsFullOfHistoryTakesWritesAgainByItself(t *testing.T)
 }
 
 func TestAnExternalEtcdForgetsWhatIsOld(t *testing.T) {
-	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), quotaBytes)
+	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), quotaBytes, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAnExternalEtcdForgetsWhatIsOld(t *testing.T) {
 
 func TestAFullEtcdIsReportedWithItsSizeAndLimit(t *testing.T) {
 	const quota = 16 << 20
-	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), quota)
+	e, err := start(t.Context(), t.TempDir(), zap.NewNop(), quota, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type System struct {
 	Time time.Time
 	// Version of the replica's program; empty: unknown, and gateways are not compared with it.
 	Version string
-	// EmbeddedStore: the store is in the replica, so there is no other replica.
+	// EmbeddedStore: the store is in the replica and has no other member, so there is no other replica.
 	EmbeddedStore bool
 	// Replicas is the number of replicas that lead or wait to lead; 0: unknown.
 	Replicas int
@@ -87,10 +87,10 @@ func (s *survey) controlPlane() {
 	switch {
 	case s.system.EmbeddedStore:
 		s.add(ruleOneReplica, self, "is one replica, with its store inside: while it is down nothing fails over",
-			"run an etcd of three members, and replicas with --etcd-endpoints and one --key-file", time.Time{})
+			"let two more servers join, or run replicas with an external etcd of three members (--etcd-endpoints)", time.Time{})
 	case s.system.StoreMembers == 1 || s.system.StoreMembers == 2:
 		s.add(ruleStoreNotRedundant, self, fmt.Sprintf("its store, etcd, has %d of the 3 members that it needs to survive the loss of one",
-			s.system.StoreMembers), "add members to etcd: `etcdctl member add`", time.Time{})
+			s.system.StoreMembers), "let another server join; to an external etcd, add members: `etcdctl member add`", time.Time{})
 	}
 	if s.system.Replicas == 1 && !s.system.EmbeddedStore {
 		s.add(ruleOneReplica, self, "is one replica: while it is down nothing fails over",

@@ -66,11 +66,13 @@ var (
 	ruleOneReplica = rule("OneReplica", Advice,
 		"The control plane is one replica, with its store inside or with the other replicas down.",
 		"Hosts continue while it is down, but nothing fails over.",
-		"Run an etcd of three members, and replicas with `--etcd-endpoints` and one `--key-file`. If there are others, look at their logs.")
+		"Let two more servers join: their replicas become members of the store. Or run an etcd of three members, and replicas with "+
+			"`--etcd-endpoints` and one `--key-file`. If there are others, look at their logs.")
 	ruleStoreNotRedundant = rule("StoreNotRedundant", Advice,
-		"An external etcd has one or two members that vote.",
+		"etcd has one or two members that vote.",
 		"Hosts continue if a member is lost, but nothing fails over until it is back. With two members, the loss of either has that effect.",
-		"Add members until there are three: `etcdctl member add`, then name all of them in `--etcd-endpoints`.")
+		"Add members until there are three. Where etcd runs inside the replicas, let another server join. To an external etcd, add members "+
+			"with `etcdctl member add`, then name all of them in `--etcd-endpoints`.")
 	ruleNoGatewayPool = rule("NoGateway", Advice,
 		"A gateway pool has no gateway.",
 		"Its targets are not exported.",

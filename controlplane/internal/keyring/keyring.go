@@ -26,6 +26,8 @@ import (
 type Keyring struct {
 	ids  []string
 	aead map[string]cipher.AEAD
+	// lines of the key file, newest key first.
+	lines []string
 }
 
 // KeySize is the length of a key in bytes.
@@ -88,6 +90,7 @@ func Parse(text string) (*Keyring, error) {
 			return nil, err
 		}
 		ring.ids = append(ring.ids, id)
+		ring.lines = append(ring.lines, line)
 	}
 	if len(ring.ids) == 0 || len(ring.ids) > maxKeys {
 		return nil, fmt.Errorf("holds %d keys; 1 to %d are possible", len(ring.ids), maxKeys)
@@ -101,6 +104,9 @@ func GenerateKey(id string) string {
 	_, _ = rand.Read(key) // never fails (crypto/rand)
 	return id + ":" + base64.StdEncoding.EncodeToString(key) + "\n"
 }
+
+// Text returns the text of a key file with the keys.
+func (k *Keyring) Text() string { return strings.Join(k.lines, "\n") + "\n" }
 
 // Has reports whether the keyring has a key with this id.
 func (k *Keyring) Has(id string) bool { return k.aead[id] != nil }

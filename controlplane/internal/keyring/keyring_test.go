@@ -39,3 +39,11 @@ func TestAKeyFileIsForItsOwnerAloneOrOfRootForAGroup(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTextOfAKeyringIsItsKeyFileWithoutComments(t *testing.T) {
+	first, second := GenerateKey("b"), GenerateKey("a")
+	ring, err := Parse("# comment\n" + first + "\n" + second)
+	if err != nil || ring.Text() != first+second {
+		t.Errorf("got %v, want the two lines in their order (%v)", ring.Text() == first+second, err)
+	}
+}

@@ -17,14 +17,14 @@ import (
 )
 
 // managed returns the methods of the management API by the names of their requests: those of all services except the stream of
-// gateways.
+// gateways, and the service of the join listener.
 func managed() map[protoreflect.FullName]protoreflect.MethodDescriptor {
 	all := map[protoreflect.FullName]protoreflect.MethodDescriptor{}
 	protoregistry.GlobalFiles.RangeFilesByPackage("sluice.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for j := range service.Methods().Len() {
-				if method := service.Methods().Get(j); service.Name() != "GatewayStreamService" {
+				if method := service.Methods().Get(j); service.Name() != "GatewayStreamService" && service.Name() != "JoinService" {
 					all[method.Input().FullName()] = method
 				}
 			}
@@ -158,7 +158,11 @@ func (s *system) send(request proto.Message) (proto.Message, error) {
 	}
 	answer := response.New().Interface()
 	path := fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name())
-	return answer, s.admin().Invoke(s.t.Context(), path, request, answer)
+	caller := s.admin()
+	if method.Name() == "RenewCertificate" { // for gateways only
+		caller = s.as("gateway")
+	}
+	return answer, caller.Invoke(s.t.Context(), path, request, answer)
 }
 
 // names reports whether an error names a field.

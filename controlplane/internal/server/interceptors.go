@@ -163,8 +163,9 @@ func (g *gate) recordCall(ctx context.Context, method string, request any, begun
 // maxLoggedName bounds the logged part of a name, in bytes. It is the longest valid name.
 const maxLoggedName = 253
 
-func loggedName(request any) string {
-	name := objectName(request)
+func loggedName(request any) string { return shortened(objectName(request)) }
+
+func shortened(name string) string {
 	if len(name) > maxLoggedName {
 		return strings.ToValidUTF8(name[:maxLoggedName], "") + "…"
 	}

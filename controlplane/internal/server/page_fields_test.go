@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,11 +15,14 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// listMethods returns the methods with pages: every list except that of held operations, of which there are few.
+// unpaged are the lists without pages, each of few elements.
+var unpaged = []string{"ListHeldOperations", "ListJoinTokens", "ListMembers"}
+
+// listMethods returns the methods with pages: every list except those of which there are few.
 func listMethods() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
 	for _, method := range managed() {
-		if name := string(method.Name()); strings.HasPrefix(name, "List") && name != "ListHeldOperations" {
+		if name := string(method.Name()); strings.HasPrefix(name, "List") && !slices.Contains(unpaged, name) {
 			all[name] = method
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	RoleCSI Role = "csi"
 	// RoleGateway opens a gateway stream, for the gateway that the certificate's common name names.
 	RoleGateway Role = "gateway"
+	// RoleServer is a server of the control plane: it may only renew its certificate.
+	RoleServer Role = "server"
 	// RoleReadOnly gets, lists and watches.
 	RoleReadOnly Role = "read-only"
 )
@@ -91,7 +93,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 	for _, organization := range certificate.Subject.Organization {
 		role := Role(strings.TrimPrefix(organization, organizationPrefix))
 		if strings.HasPrefix(organization, organizationPrefix) &&
-			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleCSI, RoleGateway, RoleReadOnly}, role) {
+			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleCSI, RoleGateway, RoleServer, RoleReadOnly}, role) {
 			if role == RoleGateway && certificate.Subject.CommonName == "" {
 				return Identity{}, status.Error(codes.PermissionDenied, "the certificate is of role gateway and names none: "+
 					"its common name has to be the name of its Gateway")
@@ -113,11 +115,15 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = true
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
+	case name == "RenewCertificate":
+		allowed = identity.Role == RoleGateway || identity.Role == RoleServer
+	case identity.Role == RoleServer:
+		allowed = false
 	case identity.Role == RoleCSI:
 		allowed = slices.Contains(csiMethods[strings.TrimPrefix(service, "sluice.v1.")], name)
 	case readOnly(name):
 		allowed = identity.Role != RoleGateway
-	case service == "sluice.v1.MaintenanceService":
+	case service == "sluice.v1.MaintenanceService", service == "sluice.v1.MembershipService":
 		allowed = identity.Role == RoleAdmin
 	default:
 		allowed = identity.Role == RoleAdmin || identity.Role == RoleOperator

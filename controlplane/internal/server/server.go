@@ -46,6 +46,8 @@ type Options struct {
 	Findings pb.FindingServiceServer
 	// Loads serves what objects do now; nil: not served.
 	Loads pb.LoadServiceServer
+	// Membership serves what concerns the servers of the system; nil: not served.
+	Membership pb.MembershipServiceServer
 	// Streams serves the gateways; nil: not served.
 	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure must allow.
@@ -62,6 +64,7 @@ type Options struct {
 type Server struct {
 	*grpc.Server
 	Health *health.Server
+	gate   *gate
 	// strangers limits connections that have shown no certificate; nil without TLS.
 	strangers *strangers
 }
@@ -99,7 +102,7 @@ func New(options Options) (*Server, error) {
 		guard = newStrangers(options.Log, options.Registry)
 		settings = append(settings, grpc.Creds(guardedTLS{credentials.NewTLS(options.TLS), guard}))
 	}
-	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer(), strangers: guard}
+	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer(), gate: gate, strangers: guard}
 	healthpb.RegisterHealthServer(s, s.Health)
 	counts := api.NewCounts(options.Store, options.View)
 	callers := api.Callers{
@@ -122,6 +125,9 @@ func New(options Options) (*Server, error) {
 	}
 	if options.Loads != nil {
 		pb.RegisterLoadServiceServer(s, options.Loads)
+	}
+	if options.Membership != nil {
+		pb.RegisterMembershipServiceServer(s, options.Membership)
 	}
 	if options.Streams != nil {
 		pb.RegisterGatewayStreamServiceServer(s, options.Streams)

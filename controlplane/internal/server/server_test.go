@@ -61,6 +61,7 @@ type system struct {
 	address string
 	log     *lines
 	store   *store.Store
+	server  *server.Server
 	// view follows nothing before a test calls its Run.
 	view *view.Cache
 	// administrator is the connection of admin, once it is needed.
@@ -102,8 +103,9 @@ func start(t *testing.T) *system {
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
 	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
 		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: api.NewFindings(kept, s.view, facts, registry),
-		Loads: api.NewLoads(kept, s.view, slog.Default()),
-		Log:   slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
+		Loads:      api.NewLoads(kept, s.view, slog.Default()),
+		Membership: pb.UnimplementedMembershipServiceServer{},
+		Log:        slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +113,7 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.server = made
 	go func() { _ = made.Serve(listener) }()
 	t.Cleanup(made.Stop)
 	s.address = listener.Addr().String()

@@ -51,6 +51,11 @@ func (s *Store) eachSecret(ctx context.Context, visit func(secret keyring.Sealed
 			return err
 		}
 	}
+	authority, _, err := s.storedAuthority(ctx)
+	if err != nil {
+		return err
+	}
+	visit(authority.Key, s.authorityKey(), authorityHolder)
 	for _, list := range []keyList{s.sharedKeys(), s.pairRoots()} {
 		keys, _, err := list.stored(ctx)
 		if err != nil {

@@ -67,6 +67,9 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	if err := s.checkKeys(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.resealAuthority(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.initSystem(ctx, ""); err != nil {
 		return nil, err
 	}

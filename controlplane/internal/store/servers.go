@@ -1,0 +1,67 @@
+package store
+
+import "context"
+
+// Server is the record of a member of the embedded etcd: what etcd does not know about it.
+type Server struct {
+	Node        string `json:"node"`
+	PeerAddress string `json:"peerAddress"`
+	// APIAddress and JoinAddress are host:port; empty: the member has not started yet, or has no join listener.
+	APIAddress  string `json:"apiAddress,omitempty"`
+	JoinAddress string `json:"joinAddress,omitempty"`
+}
+
+func (s *Store) serverPrefix() string { return s.prefix + "servers/" }
+
+// SetServer stores the record of a server, and deletes those of other nodes with its peer address.
+func (s *Store) SetServer(ctx context.Context, server Server) error {
+	known, err := s.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, old := range known {
+		if old.PeerAddress == server.PeerAddress && old.Node != server.Node {
+			if err := s.DeleteServer(ctx, old.Node); err != nil {
+				return err
+			}
+		}
+	}
+	return s.putRecord(ctx, s.serverPrefix()+server.Node, server)
+}
+
+// Servers returns all records, also of servers that are members no more, in the order of their nodes.
+func (s *Store) Servers(ctx context.Context) ([]Server, error) {
+	return readRecords[Server](ctx, s, s.serverPrefix())
+}
+
+// DeleteServer deletes the record of a server.
+func (s *Store) DeleteServer(ctx context.Context, node string) error {
+	if _, err := s.client.Delete(ctx, s.serverPrefix()+node); err != nil {
+		return committing(err)
+	}
+	return nil
+}
+
+// JoinedGateway is the record of the last certificate that a join gave to a gateway.
+type JoinedGateway struct {
+	Node string `json:"node"`
+	// PublicKey is the SHA-256 of its public key, in hexadecimal digits.
+	PublicKey string `json:"publicKey"`
+}
+
+func (s *Store) joinedGatewayKey(name string) string { return s.prefix + "joined-gateways/" + name }
+
+// JoinedGateway returns the record of a gateway; the zero value: it has joined never.
+func (s *Store) JoinedGateway(ctx context.Context, name string) (JoinedGateway, error) {
+	// The end of the name is marked, so that gw-1 does not find gw-10.
+	found, err := readRecords[JoinedGateway](ctx, s, s.joinedGatewayKey(name)+"/")
+	if err != nil || len(found) == 0 {
+		return JoinedGateway{}, err
+	}
+	return found[0], nil
+}
+
+// SetJoinedGateway stores the record of a gateway.
+func (s *Store) SetJoinedGateway(ctx context.Context, name string, joined JoinedGateway) error {
+	return s.putRecord(ctx, s.joinedGatewayKey(name)+"/", joined)
+}
