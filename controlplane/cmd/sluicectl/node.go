@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,7 +18,8 @@ func nodeCommand(g *globals) *cobra.Command {
 			"docs/INSTALL.md lists them.",
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(nodeCheck(), nodeInit(g))
+	command.AddCommand(nodeCheck(), nodeInit(g), nodeJoin(g), nodeRefresh(g), nodeToken(g), nodeList(g), nodeDrain(g),
+		nodeRemove(g))
 	return command
 }
 
@@ -41,21 +40,21 @@ func nodeCheck() *cobra.Command {
 		Long: "Check whether this server can become a node with these flags. Each problem is printed with its remedy. Nothing is changed. The exit " +
 			"code is 5 if there is a problem.",
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := checkedNode(command, options)
-			return err
+			preflight := node.NewPreflight(node.ThisServer(), options)
+			preflight.CheckOnly = true
+			return passed(command, preflight)
 		},
 	}
 	addNodeOptions(command, &options)
 	return command
 }
 
-// checkedNode runs the preflight and prints it. An error means that this server cannot become a node.
-func checkedNode(command *cobra.Command, options node.Options) (*node.Preflight, error) {
-	preflight := node.NewPreflight(node.ThisServer(), options)
+// passed runs a preflight and prints it. An error means that this server cannot become a node.
+func passed(command *cobra.Command, preflight *node.Preflight) error {
 	if count := preflight.Run(command.Context(), command.OutOrStdout()); count > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s: nothing was changed; correct that and run the command again", plural(count, "problem"))
+		return status.Errorf(codes.FailedPrecondition, "%s: nothing was changed; correct that and run the command again", plural(count, "problem"))
 	}
-	return preflight, nil
+	return nil
 }
 
 func plural(count int, noun string) string {
@@ -75,8 +74,8 @@ func nodeInit(g *globals) *cobra.Command {
 			"Run it again after an interruption: it continues. After the last step a further run changes nothing. The gateways NAME-1 and NAME-2\n" +
 			"have portals on the ports 3260 and 3270. The access of the administrator is stored as a context, so `sluicectl status` works at once.",
 		RunE: func(command *cobra.Command, _ []string) error {
-			preflight, err := checkedNode(command, options)
-			if err != nil {
+			preflight := node.NewPreflight(node.ThisServer(), options)
+			if err := passed(command, preflight); err != nil {
 				return err
 			}
 			return g.initNode(command, preflight, certificates)
@@ -90,29 +89,14 @@ func nodeInit(g *globals) *cobra.Command {
 
 // initNode runs the steps of the first node, and shows the status of the cluster.
 func (g *globals) initNode(command *cobra.Command, preflight *node.Preflight, certificates string) error {
-	limit := g.limit(command)
-	if !command.Flags().Changed("timeout") {
-		limit = waitTimeout
-	}
-	ctx, cancel := context.WithTimeout(command.Context(), limit)
-	defer cancel()
-	out := command.OutOrStdout()
-	begun := time.Now()
-	_, _ = fmt.Fprintln(out)
 	work := &node.Init{System: preflight.System, Plan: preflight.Plan, Certificates: certificates, StoreAccess: storeAccess,
 		Connect: func(access node.Access) node.Cluster { return &nodeCluster{g: g.accessing(access), command: command} }}
-	changed, err := work.Run(ctx, out)
-	if err != nil {
-		return err
-	}
-	result := fmt.Sprintf("node %s is ready after %v", preflight.Plan.Name, time.Since(begun).Round(time.Second/10))
-	if !changed {
-		result = "nothing was changed: node " + preflight.Plan.Name + " is ready"
-	}
-	_, _ = fmt.Fprintf(out, "\n%s\n\n", result)
-	reached := g.accessing(work.Access())
-	return with(command, reached, func(ctx context.Context, connection *grpc.ClientConn) error {
-		_, err := reached.showStatus(ctx, command, connection, eventQuery{})
-		return err
+	err := g.nodeSteps(command, preflight.Plan.Name, func(ctx context.Context) (*globals, bool, error) {
+		changed, err := work.Run(ctx, command.OutOrStdout())
+		return g.accessing(work.Access()), changed, err
 	})
+	if err == nil {
+		_, err = fmt.Fprintln(command.OutOrStdout(), "\nA further server joins by the command that this one prints: "+command.Root().Name()+" node token create")
+	}
+	return err
 }

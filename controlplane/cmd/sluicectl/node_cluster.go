@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/cmd/sluicectl/node"
 	"sluice.dev/sluice/proto/client"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // nodeCluster is the control plane of a node (node.Cluster).
@@ -17,8 +18,11 @@ type nodeCluster struct {
 	command *cobra.Command
 }
 
-// accessing returns the flags of a connection with this access.
+// accessing returns the flags of a connection with this access; with an empty one those of the command line, the environment and the context.
 func (g *globals) accessing(access node.Access) *globals {
+	if access == (node.Access{}) {
+		return g
+	}
 	with := *g
 	with.flags = nil // no context replaces it
 	with.server, with.insecure = access.Server, false
@@ -95,4 +99,47 @@ func storeAccess(access node.Access) (changed bool, err error) {
 		read.Current = nodeContext
 	}
 	return true, read.write()
+}
+
+// Fabrics are those of a gateway pool.
+func (c *nodeCluster) Fabrics(ctx context.Context, gatewayPool string) ([]*pb.Fabric, error) {
+	var all []*pb.Fabric
+	err := c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		pool, err := pb.NewGatewayPoolServiceClient(connection).GetGatewayPool(ctx, &pb.GetGatewayPoolRequest{Name: gatewayPool})
+		if err != nil {
+			return kindNamed("gatewaypool").about(gatewayPool, err)
+		}
+		for _, name := range pool.GetGatewayPool().GetSpec().GetFabrics() {
+			fabric, err := pb.NewFabricServiceClient(connection).GetFabric(ctx, &pb.GetFabricRequest{Name: name})
+			if err != nil {
+				return kindNamed("fabric").about(name, err)
+			}
+			all = append(all, fabric.GetFabric())
+		}
+		return nil
+	})
+	return all, err
+}
+
+// ControlPlanes are the addresses of the API of all members of the embedded etcd.
+func (c *nodeCluster) ControlPlanes(ctx context.Context) ([]string, error) {
+	var all []string
+	err := c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		listed, err := pb.NewMembershipServiceClient(connection).ListMembers(ctx, &pb.ListMembersRequest{})
+		for _, member := range listed.GetMembers() {
+			if member.GetApiAddress() != "" {
+				all = append(all, member.GetApiAddress())
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
+// ImportAuthority stores the certificate authority of the system in the control plane.
+func (c *nodeCluster) ImportAuthority(ctx context.Context, certificate, key string) error {
+	return c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		_, err := pb.NewMembershipServiceClient(connection).ImportAuthority(ctx, &pb.ImportAuthorityRequest{Certificate: certificate, PrivateKey: key})
+		return err
+	})
 }

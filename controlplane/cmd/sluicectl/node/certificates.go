@@ -8,6 +8,7 @@ import (
 // Names of files in a directory of certificates.
 const (
 	caFile    = "ca.crt"
+	caKeyFile = "ca.key"
 	adminFile = "admin"
 )
 
@@ -56,4 +57,24 @@ func (i *Init) makeCertificates(ctx context.Context) (changed bool, err error) {
 		changed = changed || wrote
 	}
 	return changed, nil
+}
+
+// importAuthority is the step that lets the control plane sign the certificates of further servers. An administrator who has moved the key
+// of the authority away has finished that.
+func (i *Init) importAuthority(cluster Cluster) step {
+	return step{what: "store the certificate authority in the control plane, for servers that join", waits: true, run: func(ctx context.Context) (bool, error) {
+		key := filepath.Join(i.Certificates, caKeyFile)
+		if !i.System.exists(key) {
+			return false, nil
+		}
+		certificate, err := i.System.read(filepath.Join(i.Certificates, caFile))
+		if err != nil {
+			return false, err
+		}
+		private, err := i.System.read(key)
+		if err != nil {
+			return false, err
+		}
+		return false, cluster.ImportAuthority(ctx, certificate, private)
+	}}
 }

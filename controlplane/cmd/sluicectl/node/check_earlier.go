@@ -23,7 +23,11 @@ func (p *Preflight) checkEarlier(context.Context) (string, []Problem) {
 	}
 	if record != nil {
 		p.Earlier = true
-		p.Plan.Name, p.Plan.Address, p.Plan.Pools, p.Plan.Fabrics = record.Name, record.Address, record.Pools, record.Fabrics
+		*p.Plan = *record
+		if joins := record.Joined != ""; joins != p.Joining && !p.CheckOnly {
+			return "", one("run that command again, or remove "+RecordFile+" and what that command has made", "this server was set up by `sluicectl node %s`",
+				map[bool]string{true: "join", false: "init"}[joins])
+		}
 		return "node " + record.Name + " by this command (" + RecordFile + ")", p.differences(record)
 	}
 	var found []string
@@ -61,6 +65,9 @@ func (p *Preflight) differences(record *Plan) []Problem {
 	differs("address", p.Options.Address, record.Address)
 	differs("pool", strings.Join(p.Options.Pools, ","), strings.Join(record.Pools, ","))
 	for _, text := range p.Options.Fabrics {
+		if len(record.Fabrics) == 0 {
+			break // a join that was interrupted before it knew them
+		}
 		name, cidr, _ := strings.Cut(text, "=")
 		known := record.Fabrics[name]
 		if cidr != known && cidr != subnetOf(known) {

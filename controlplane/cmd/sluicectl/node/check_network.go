@@ -1,12 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 func (p *Preflight) checkName(ctx context.Context) (string, []Problem) {
@@ -83,8 +86,8 @@ func subnetOf(cidr string) string {
 }
 
 func (p *Preflight) checkFabrics(context.Context) (string, []Problem) {
-	if p.Earlier {
-		return p.fabricText(), nil
+	if p.Joining || p.Earlier {
+		return cmp.Or(p.fabricText(), "those of the system, by their subnets"), nil
 	}
 	present, err := p.System.Addresses()
 	if err != nil || p.Plan.Address == "" {
@@ -149,6 +152,42 @@ func (p *Preflight) placeOnFabric(name string, wanted netip.Prefix, present []ne
 	}
 	return one("configure an address of that subnet on this server, or correct --fabric", "this server has no address on fabric %s (%s); it has %s",
 		name, wanted, strings.Join(p.addresses, ", "))
+}
+
+// PlaceOn chooses the addresses of this server on the fabrics of a system. An option --fabric decides about the fabric that it names.
+func (p *Preflight) PlaceOn(fabrics []*pb.Fabric) []Problem {
+	present, err := p.System.Addresses()
+	if err != nil {
+		return one("see ip address", "the addresses of this server cannot be read: %v", err)
+	}
+	var problems []Problem
+	for _, fabric := range fabrics {
+		name := fabric.GetMeta().GetName()
+		subnets := fabric.GetSpec().GetSubnets()
+		for _, option := range p.Options.Fabrics {
+			if of, cidr, _ := strings.Cut(option, "="); of == name {
+				subnets = []string{cidr}
+			}
+		}
+		problems = append(problems, p.placeOnSubnets(name, subnets, present)...)
+	}
+	return problems
+}
+
+// placeOnSubnets chooses an address on one of the subnets of a fabric.
+func (p *Preflight) placeOnSubnets(name string, subnets []string, present []netip.Prefix) []Problem {
+	problems := one("give it: sluicectl fabric set "+name+" --subnet CIDR", "fabric %s of the system has no subnet", name)
+	for _, text := range subnets {
+		subnet, err := netip.ParsePrefix(text)
+		if err != nil {
+			problems = one("write NAME=CIDR, for example --fabric red=192.0.2.0/24", "%s is not the subnet of fabric %s", text, name)
+			continue
+		}
+		if problems = p.placeOnFabric(name, subnet, present); len(problems) == 0 {
+			return nil
+		}
+	}
+	return problems
 }
 
 func addressTexts(addresses []netip.Addr) string {

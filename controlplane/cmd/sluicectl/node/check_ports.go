@@ -19,8 +19,12 @@ type port struct {
 
 // ports are all TCP ports of the node.
 func (p *Plan) ports() []port {
-	all := []port{{p.controlPlane(), "control plane"}, {netip.AddrPortFrom(loopback, controlMetrics), "metrics of the control plane"}}
+	all := []port{{p.controlPlane(), "control plane"}, {netip.AddrPortFrom(loopback, controlMetrics), "metrics of the control plane"},
+		{netip.AddrPortFrom(p.address(), peerPort), "members of etcd"}, {netip.AddrPortFrom(p.address(), joinPort), "servers that join"}}
 	for _, one := range p.gateways() {
+		if len(p.Fabrics) == 0 { // a server that joins does not know them yet
+			all = append(all, port{netip.AddrPortFrom(p.address(), one.portal), "portal of " + one.name})
+		}
 		for _, fabric := range p.fabricNames() {
 			all = append(all, port{one.portals[fabric], "portal of " + one.name + " on fabric " + fabric})
 		}

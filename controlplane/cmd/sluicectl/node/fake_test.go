@@ -114,6 +114,10 @@ func (f *fakeServer) run(_ context.Context, program string, arguments ...string)
 			return "active\n", nil
 		}
 		return "inactive\n", nil
+	case strings.Contains(call, "MainPID"):
+		return "4711\n", nil
+	case strings.HasPrefix(call, "systemctl restart"):
+		return "", f.change(call)
 	case strings.HasPrefix(call, "systemctl is-enabled"):
 		if f.units[last] {
 			return "enabled\n", nil
@@ -124,11 +128,21 @@ func (f *fakeServer) run(_ context.Context, program string, arguments ...string)
 			return "", err
 		}
 		f.units[last] = arguments[0] == "enable"
+		f.started()
 		return "", nil
 	case program == "sluice-controlplane":
 		return "", f.certificates(call, arguments)
 	}
 	return "", fmt.Errorf("the test does not expect %s", call)
+}
+
+// started gives the process of all gateways the flags in their files.
+func (f *fakeServer) started() {
+	all := ""
+	for _, name := range []string{"a-1", "a-2", "b-1", "b-2"} {
+		all += " " + flagsIn(f.text("/etc/sluice/gateway-"+name+".env"))
+	}
+	f.file("/proc/4711/cmdline", strings.ReplaceAll(all, " ", "\x00"))
 }
 
 // certificates writes files in the place of certificates. An interruption leaves a part of them.
@@ -152,9 +166,14 @@ func (f *fakeServer) certificates(call string, arguments []string) error {
 
 // fakeCluster stores objects. A gateway is usable once its unit runs.
 type fakeCluster struct {
-	server  *fakeServer
-	objects map[string]proto.Message
-	waited  bool
+	server        *fakeServer
+	objects       map[string]proto.Message
+	waited        bool
+	fabrics       []*pb.Fabric
+	controlPlanes []string
+	authority     string
+	// elsewhere: the control plane runs on another server.
+	elsewhere bool
 }
 
 func (c *fakeCluster) Ensure(_ context.Context, object proto.Message) (bool, error) {
@@ -162,7 +181,7 @@ func (c *fakeCluster) Ensure(_ context.Context, object proto.Message) (bool, err
 	if c.objects[name] != nil {
 		return false, nil
 	}
-	if !c.server.units[controlPlaneUnit] {
+	if !c.server.units[controlPlaneUnit] && !c.elsewhere {
 		return false, errors.New("the control plane does not run")
 	}
 	if err := c.server.change("create " + name); err != nil {
@@ -170,6 +189,20 @@ func (c *fakeCluster) Ensure(_ context.Context, object proto.Message) (bool, err
 	}
 	c.objects[name] = object
 	return true, nil
+}
+
+func (c *fakeCluster) Fabrics(context.Context, string) ([]*pb.Fabric, error) { return c.fabrics, nil }
+
+func (c *fakeCluster) ImportAuthority(_ context.Context, certificate, key string) error {
+	if !c.server.units[controlPlaneUnit] {
+		return errors.New("the control plane does not run")
+	}
+	c.authority = certificate + " " + key
+	return nil
+}
+
+func (c *fakeCluster) ControlPlanes(context.Context) ([]string, error) {
+	return slices.Clone(c.controlPlanes), nil
 }
 
 func (c *fakeCluster) WaitUsable(_ context.Context, objects ...proto.Message) error {

@@ -19,22 +19,37 @@ const (
 	ownerRoot owner = iota
 	// ownerService: root:sluice, mode 0640, as keys need.
 	ownerService
+	// ownerAccount: sluice:sluice, mode 0600, as the key file of the store needs.
+	ownerAccount
+	// ownerAdministrator: root:root, mode 0600.
+	ownerAdministrator
 )
 
 // put writes a file, unless it has that content, owner and mode. It is replaced at once, so no service reads a part of it.
 func (s *System) put(path, content string, of owner) (changed bool, err error) {
-	group, mode := -1, fs.FileMode(0o644)
-	if of == ownerService {
+	user, group, mode := -1, -1, fs.FileMode(0o644)
+	switch of {
+	case ownerService:
 		mode = 0o640
-		if _, group, err = s.Account(); err != nil {
-			return false, err
-		}
+		_, group, err = s.Account()
+	case ownerAccount:
+		mode = 0o600
+		user, group, err = s.Account()
+	case ownerAdministrator:
+		mode = 0o600
+	}
+	if err != nil {
+		return false, err
 	}
 	at := s.path(path)
 	if has(at, content, mode, group) {
 		return false, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	parents := fs.FileMode(0o755)
+	if of == ownerAdministrator {
+		parents = 0o700
+	}
+	if err := os.MkdirAll(filepath.Dir(at), parents); err != nil {
 		return false, err
 	}
 	file, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+".*")
@@ -43,7 +58,7 @@ func (s *System) put(path, content string, of owner) (changed bool, err error) {
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // it has another name after success
 	_, err = file.WriteString(content)
-	err = errors.Join(err, file.Chown(-1, group), file.Chmod(mode), file.Sync(), file.Close())
+	err = errors.Join(err, file.Chown(user, group), file.Chmod(mode), file.Sync(), file.Close())
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
@@ -106,8 +121,18 @@ func (s *System) exists(path string) bool {
 	return err == nil
 }
 
-// poolMode is the mode of the directory of a local pool.
-const poolMode fs.FileMode = 0o700
+// serviceMode is the mode of directories that only the account of the services may enter: those of local pools and of the store.
+const serviceMode fs.FileMode = 0o700
+
+// makeServiceDirectory makes a directory that belongs to the account of the services.
+func (s *System) makeServiceDirectory(directory string) error {
+	user, group, err := s.Account()
+	if err != nil {
+		return err
+	}
+	at := s.path(directory)
+	return errors.Join(os.MkdirAll(at, 0o755), os.Chmod(at, serviceMode), os.Chown(at, user, group))
+}
 
 // ownedBy reports whether a directory has this owner and mode.
 func ownedBy(directory string, user int, mode fs.FileMode) bool {

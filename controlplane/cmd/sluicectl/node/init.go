@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -44,23 +43,33 @@ func (i *Init) Run(ctx context.Context, to io.Writer) (changed bool, err error) 
 	}
 	steps = append(steps,
 		step{what: "set the flags of the control plane in " + controlPlaneEnv, run: func(context.Context) (bool, error) {
-			return i.System.setFlags(controlPlaneEnv, "--listen "+i.Plan.controlPlane().String())
+			return i.System.setFlags(controlPlaneEnv, i.Plan.controlPlaneFlags())
 		}},
 		step{what: "make certificates in " + i.Certificates + " and install them in " + tlsDirectory, run: i.makeCertificates},
 		step{what: "store the access of the administrator as a context of sluicectl", run: func(context.Context) (bool, error) { return i.StoreAccess(i.Access()) }},
 		step{what: "start the control plane (" + controlPlaneUnit + ")", run: func(ctx context.Context) (bool, error) { return i.System.startUnit(ctx, controlPlaneUnit) }},
+		i.importAuthority(cluster),
 	)
 	for _, object := range i.Plan.sharedObjects() {
 		steps = append(steps, ensure(cluster, object))
 	}
-	steps = append(steps, i.System.nodeSteps(i.Plan, cluster, []netip.AddrPort{i.Plan.controlPlane()})...)
+	steps = append(steps, i.System.nodeSteps(i.Plan, cluster, i.Plan.endpoints())...)
 	return runSteps(ctx, to, steps)
 }
 
 // Access is the administrator's.
-func (i *Init) Access() Access {
-	file := func(name string) string { return filepath.Join(i.Certificates, name) }
-	return Access{Server: i.Plan.controlPlane().String(), CA: file(caFile), Certificate: file(adminFile + ".crt"), Key: file(adminFile + ".key")}
+func (i *Init) Access() Access { return administratorAccess(i.Plan, i.Certificates) }
+
+// administratorAccess is the access to the control plane of a node with the administrator's certificate in a directory.
+func administratorAccess(plan *Plan, directory string) Access {
+	file := func(name string) string { return filepath.Join(directory, name) }
+	return Access{Server: plan.controlPlane().String(), CA: file(caFile), Certificate: file(adminFile + ".crt"), Key: file(adminFile + ".key")}
+}
+
+// controlPlaneFlags are those of a control plane that other members of the embedded etcd and joining servers can reach.
+func (p *Plan) controlPlaneFlags() string {
+	at := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(p.address(), port) }
+	return fmt.Sprintf("--listen %s --node %s --etcd-peer-address %s --join-listen %s", p.controlPlane(), p.Name, at(peerPort), at(joinPort))
 }
 
 // sharedObjects are the objects of the cluster that belong to no node.
@@ -73,38 +82,24 @@ func (p *Plan) sharedObjects() []proto.Message {
 }
 
 // nodeSteps create the objects of a node, start its gateways, and wait for them.
-func (s *System) nodeSteps(plan *Plan, cluster Cluster, controlPlanes []netip.AddrPort) []step {
+func (s *System) nodeSteps(plan *Plan, cluster Cluster, controlPlanes []string) []step {
 	var steps []step
-	var awaited []proto.Message
+	var all []proto.Message
 	for _, object := range plan.gatewayObjects() {
-		steps, awaited = append(steps, ensure(cluster, object)), append(awaited, object)
+		steps, all = append(steps, ensure(cluster, object)), append(all, object)
 	}
 	for _, object := range plan.poolObjects() {
-		steps, awaited = append(steps, ensure(cluster, object)), append(awaited, object)
+		steps, all = append(steps, ensure(cluster, object)), append(all, object)
 	}
 	for _, one := range plan.gateways() {
-		path := "/etc/sluice/gateway-" + one.name + ".env"
-		steps = append(steps, step{what: "start the gateway " + one.name + " (" + one.unit() + ", flags in " + path + ")", run: func(ctx context.Context) (bool, error) {
-			wrote, err := s.setFlags(path, one.flags(plan.Name, controlPlanes))
-			if err != nil {
-				return false, err
-			}
-			started, err := s.startUnit(ctx, one.unit())
-			return wrote || started, err
-		}})
+		steps = append(steps, s.gatewayStep(one, plan.Name, controlPlanes))
 	}
-	return append(steps, step{what: "wait until gateways and pools are ready", waits: true, run: func(ctx context.Context) (bool, error) {
-		return false, cluster.WaitUsable(ctx, awaited...)
-	}})
+	return append(steps, awaited(cluster, all...))
 }
 
 // flags are those of the gateway's environment file; the unit has the others.
-func (g *gateway) flags(node string, controlPlanes []netip.AddrPort) string {
-	var endpoints []string
-	for _, one := range controlPlanes {
-		endpoints = append(endpoints, one.String())
-	}
-	return fmt.Sprintf("--control-plane %s --node %s --metrics %s", strings.Join(endpoints, ","), node, g.metrics)
+func (g *gateway) flags(node string, controlPlanes []string) string {
+	return fmt.Sprintf("--control-plane %s --node %s --metrics %s", strings.Join(controlPlanes, " --control-plane "), node, g.metrics)
 }
 
 // ensure is the step that creates an object, unless there is one of its name.
@@ -117,21 +112,11 @@ func ensure(cluster Cluster, object proto.Message) step {
 // poolStep makes the directory of a local pool, which belongs to the account of the services.
 func (s *System) poolStep(directory string) step {
 	return step{what: "make the directory " + directory + " for volumes", run: func(context.Context) (bool, error) {
-		user, group, err := s.Account()
-		if err != nil {
+		user, _, err := s.Account()
+		if err != nil || ownedBy(s.path(directory), user, serviceMode) {
 			return false, err
 		}
-		at := s.path(directory)
-		if ownedBy(at, user, poolMode) {
-			return false, nil
-		}
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			return false, err
-		}
-		if err := os.Chmod(at, poolMode); err != nil {
-			return false, err
-		}
-		return true, os.Chown(at, user, group)
+		return true, s.makeServiceDirectory(directory)
 	}}
 }
 

@@ -63,7 +63,7 @@ func TestInitMakesTheFilesUnitsAndObjectsOfANode(t *testing.T) {
 	if changed, out, err := f.initialised(cluster, Options{Pools: []string{"/srv/one", "/srv/two"}}); err != nil || !changed {
 		t.Fatalf("changed: %v, %v\n%s", changed, err, out)
 	}
-	if got := f.text(controlPlaneEnv); got != "# Flags\nFLAGS=\"--listen 192.0.2.1:7460\"\n" {
+	if got := f.text(controlPlaneEnv); got != "# Flags\nFLAGS=\"--listen 192.0.2.1:7460 --node a --etcd-peer-address 192.0.2.1:7464 --join-listen 192.0.2.1:7465\"\n" {
 		t.Errorf("%s is %q", controlPlaneEnv, got)
 	}
 	if got := f.text("/etc/sluice/gateway-a-2.env"); got != "FLAGS=\"--control-plane 192.0.2.1:7460 --node a --metrics 127.0.0.1:7472\"\n" {
@@ -78,6 +78,9 @@ func TestInitMakesTheFilesUnitsAndObjectsOfANode(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(cluster.objects)); !slices.Equal(got, want) {
 		t.Errorf("the objects are %v", got)
 	}
+	if !strings.HasPrefix(cluster.authority, "ca.crt of run") || !strings.Contains(cluster.authority, "ca.key of run") {
+		t.Errorf("the stored authority is %q", cluster.authority)
+	}
 	if !cluster.waited {
 		t.Error("it did not wait for gateways and pools")
 	}
@@ -89,7 +92,7 @@ func TestInitMakesTheFilesUnitsAndObjectsOfANode(t *testing.T) {
 	if f.exists(tlsDirectory + "/ca.key") {
 		t.Error("the key of the authority is where the services read")
 	}
-	if state, err := os.Stat(f.path("/srv/one")); err != nil || state.Mode().Perm() != poolMode {
+	if state, err := os.Stat(f.path("/srv/one")); err != nil || state.Mode().Perm() != serviceMode {
 		t.Errorf("the directory of the pool: %v, %v", state, err)
 	}
 }

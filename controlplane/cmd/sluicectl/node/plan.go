@@ -17,10 +17,15 @@ const (
 	forwardingPort   = 3261
 	controlPlanePort = 7460
 	controlMetrics   = 7461
+	peerPort         = 7464
+	joinPort         = 7465
 	gatewayMetrics   = 7462
 	portStep         = 10
 	gatewaysPerNode  = 2
 )
+
+// JoinPort is the port of the service at which servers join.
+const JoinPort = "7465"
 
 // DefaultFabric is the name of the fabric of a node that names none.
 const DefaultFabric = "default"
@@ -40,6 +45,12 @@ type Plan struct {
 	Pools []string `json:"pools,omitempty"`
 	// Fabrics are by name; each has the address of this server and the subnet, as 192.0.2.1/24.
 	Fabrics map[string]string `json:"fabrics"`
+	// Member: the control plane of this server is a member of the embedded etcd.
+	Member bool `json:"member"`
+	// Joined is the address of the system that this server has joined; empty: it founded the system, or has not joined yet.
+	Joined string `json:"joined,omitempty"`
+	// ControlPlanes are the addresses of the control planes on other servers.
+	ControlPlanes []string `json:"controlPlanes,omitempty"`
 }
 
 // address returns the parsed address. It is valid in a plan that Preflight made.
@@ -51,6 +62,7 @@ func (p *Plan) address() netip.Addr {
 // gateway is one of the gateways of a node.
 type gateway struct {
 	name       string
+	portal     uint16
 	portals    map[string]netip.AddrPort
 	forwarding netip.AddrPort
 	metrics    netip.AddrPort
@@ -64,17 +76,26 @@ func (p *Plan) gateways() []gateway {
 		step := uint16(i * portStep)
 		all[i] = gateway{
 			name:       fmt.Sprintf("%s-%d", p.Name, i+1),
+			portal:     portalPort + step,
 			portals:    map[string]netip.AddrPort{},
 			forwarding: netip.AddrPortFrom(p.address(), forwardingPort+step),
 			metrics:    netip.AddrPortFrom(loopback, gatewayMetrics+step),
 		}
 		for fabric, text := range p.Fabrics {
 			if prefix, err := netip.ParsePrefix(text); err == nil {
-				all[i].portals[fabric] = netip.AddrPortFrom(prefix.Addr(), portalPort+step)
+				all[i].portals[fabric] = netip.AddrPortFrom(prefix.Addr(), all[i].portal)
 			}
 		}
 	}
 	return all
+}
+
+// endpoints are the addresses of all control planes, that of this server first.
+func (p *Plan) endpoints() []string {
+	if !p.Member {
+		return p.ControlPlanes
+	}
+	return append([]string{p.controlPlane().String()}, p.ControlPlanes...)
 }
 
 func (p *Plan) controlPlane() netip.AddrPort {

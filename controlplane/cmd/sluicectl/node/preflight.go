@@ -30,6 +30,10 @@ type Preflight struct {
 	Plan *Plan
 	// Earlier: a run of init or join on this server has begun before.
 	Earlier bool
+	// Joining: the server joins a system, whose fabrics it does not know yet.
+	Joining bool
+	// CheckOnly: no set-up follows, so it does not matter by which command an earlier one was made.
+	CheckOnly bool
 
 	addresses []string
 }
@@ -59,7 +63,7 @@ var checks = []check{
 
 // NewPreflight prepares the checks of a server.
 func NewPreflight(system *System, options Options) *Preflight {
-	return &Preflight{System: system, Options: options, Plan: &Plan{Fabrics: map[string]string{}}}
+	return &Preflight{System: system, Options: options, Plan: &Plan{Fabrics: map[string]string{}, Member: true}}
 }
 
 // Run runs all checks, prints each result, and returns how many problems prevent the set-up.

@@ -23,11 +23,20 @@ func (s *System) readRecord() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{}
+	plan := &Plan{Fabrics: map[string]string{}}
 	if err := yaml.UnmarshalStrict(text, plan); err != nil {
 		return nil, fmt.Errorf("%s: %w", RecordFile, err)
 	}
 	return plan, nil
+}
+
+// NodeName returns the name under which a command has set this server up; empty: none has.
+func (s *System) NodeName() (string, error) {
+	plan, err := s.readRecord()
+	if err != nil || plan == nil {
+		return "", err
+	}
+	return plan.Name, nil
 }
 
 func (s *System) writeRecord(plan *Plan) (changed bool, err error) {

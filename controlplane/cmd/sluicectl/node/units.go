@@ -39,6 +39,43 @@ func (s *System) startUnit(ctx context.Context, unit string) (changed bool, err 
 	return true, nil
 }
 
+// gatewayStep writes the flags of a gateway and starts it. A gateway that runs with other flags is started again.
+func (s *System) gatewayStep(of gateway, node string, controlPlanes []string) step {
+	path := "/etc/sluice/gateway-" + of.name + ".env"
+	return step{what: "start the gateway " + of.name + " (" + of.unit() + ", flags in " + path + ")", run: func(ctx context.Context) (bool, error) {
+		flags := of.flags(node, controlPlanes)
+		wrote, err := s.setFlags(path, flags)
+		if err != nil {
+			return false, err
+		}
+		started, err := s.startUnit(ctx, of.unit())
+		if err != nil || started {
+			return true, err
+		}
+		current, err := s.runsWith(ctx, of.unit(), flags)
+		if err != nil || current {
+			return wrote, err
+		}
+		if _, err := s.Run(ctx, "systemctl", "restart", of.unit()); err != nil {
+			return false, &unitError{of.unit(), err}
+		}
+		return true, nil
+	}}
+}
+
+// runsWith reports whether the process of a unit has these flags. A file of flags that was changed has an effect at the next start only.
+func (s *System) runsWith(ctx context.Context, unit, flags string) (bool, error) {
+	process, err := s.unitProperty(ctx, unit, "MainPID")
+	if err != nil {
+		return false, err
+	}
+	words, err := s.read("/proc/" + process + "/cmdline")
+	if err != nil {
+		return false, err
+	}
+	return strings.Contains(strings.ReplaceAll(words, "\x00", " "), flags), nil
+}
+
 // stopUnit stops a unit, and prevents its start at a boot.
 func (s *System) stopUnit(ctx context.Context, unit string) (changed bool, err error) {
 	active, enabled, err := s.unitState(ctx, unit)
