@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -231,6 +232,55 @@ func TestThreeServersJoinByTokenAndTheAPIContinuesWithoutOneOfThem(t *testing.T)
 	s.joins(b, c, token)
 	s.voters(a, "a b c")
 	s.has(b, "before", "without-a")
+}
+
+// A power failure of all servers ends when two of them are back, in any order.
+func TestAReplicaWithoutAMajorityIsNotReadyAndContinuesWhenThereIsOne(t *testing.T) {
+	s, a := foundSystem(t, "127.0.0.1")
+	token := s.token(a)
+	b, c := s.Server("b", "127.0.0.2"), s.Server("c", "127.0.0.3")
+	s.joins(b, a, token)
+	s.joins(c, a, token)
+	s.create(c, "before")
+	s.must(a.Kill())
+	s.must(b.Kill())
+	s.until(func() error {
+		if code, text := s.ready(c); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("/readyz without a majority: %d %s", code, text)
+		}
+		return nil
+	})
+	s.must(a.Start())
+	s.create(c, "with-a-majority")
+	if !c.Running() {
+		t.Error("the replica ended meanwhile")
+	}
+	s.until(func() error { return s.serves(a) })
+
+	for _, server := range []*cluster.JoiningServer{a, c} {
+		s.must(server.Kill())
+	}
+	s.must(b.Start()) // it has missed the last changes, and waits for another one
+	s.logs(b, "the majority of the members of etcd is not there")
+	if code, text := s.ready(b); code != http.StatusServiceUnavailable || !strings.Contains(text, "not open yet") {
+		t.Errorf("/readyz of a start that waits: %d %s", code, text)
+	}
+	s.must(c.Start())
+	s.until(func() error { return s.serves(b) })
+	s.has(b, "before", "with-a-majority")
+}
+
+// ready returns what /readyz of a server answers.
+func (s *memberSystem) ready(server *cluster.JoiningServer) (int, string) {
+	s.t.Helper()
+	answer, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + server.Address + ":7461/readyz")
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	s.must(err)
+	return answer.StatusCode, string(text)
 }
 
 func TestAMemberThatWasRemovedEndsAndDoesNotReturn(t *testing.T) {

@@ -96,7 +96,7 @@ func (e *Embedded) listMembers(ctx context.Context) ([]Member, error) {
 }
 
 // Admit adds a learner at an address, which becomes a voter after it has started and has all data. `former` is the address that the
-// same node gave before, if any: a learner there that never started is replaced. It returns the addresses of the others. A repetition
+// same node gave before, if any: a learner there that never started is replaced. It returns the addresses of those that have started. A repetition
 // succeeds. Errors: ErrNoPeering, ErrMembersFull, ErrNotNow, MemberExistsError.
 func (e *Embedded) Admit(ctx context.Context, node, address, former string) ([]string, error) {
 	if e.peering == nil {
@@ -106,7 +106,7 @@ func (e *Embedded) Admit(ctx context.Context, node, address, former string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	admitted := false
+	admitted, count := false, 0
 	var others []string
 	for _, member := range members {
 		switch {
@@ -119,13 +119,16 @@ func (e *Embedded) Admit(ctx context.Context, node, address, former string) ([]s
 				return nil, err
 			}
 		default:
-			others = append(others, member.Address)
+			count++
+			if member.Node != "" { // the others do not answer yet
+				others = append(others, member.Address)
+			}
 		}
 	}
 	if admitted {
 		return others, nil
 	}
-	if len(others) >= MaxMembers {
+	if count >= MaxMembers {
 		return nil, ErrMembersFull
 	}
 	own := peerURL(address)

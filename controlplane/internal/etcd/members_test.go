@@ -2,9 +2,13 @@ package etcd_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -44,6 +48,26 @@ func (s *servers) issue(leaf certs.Leaf) {
 	if err := authority.Issue(leaf); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// forServersOnly makes a server certificate as an earlier release did, with the key of the authority.
+func (s *servers) forServersOnly() string {
+	s.t.Helper()
+	pair, err := tls.LoadX509KeyPair(s.file(certs.CAFile), s.file("ca.key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		Subject: pkix.Name{CommonName: certs.ServerName}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, pair.Leaf, pair.Leaf.PublicKey, pair.PrivateKey)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	path := s.file("old.crt")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
 }
 
 func (s *servers) file(name string) string { return filepath.Join(s.certs, name) }
@@ -307,14 +331,15 @@ func TestAPeeringThatCannotWorkIsRefusedWithTheFlagAndTheRemedy(t *testing.T) {
 	t.Parallel()
 	s := newServers(t)
 	for want, change := range map[string]func(*etcd.Peering){
-		"is not host:port":         func(p *etcd.Peering) { p.Address = "127.0.0.1" },
-		"names no host":            func(p *etcd.Peering) { p.Address = "0.0.0.0:7464" },
-		"--etcd-join":              func(p *etcd.Peering) { p.Join = []string{"b"} },
-		"needs --tls-ca":           func(p *etcd.Peering) { p.CA = "" },
-		`common name "gw-1"`:       func(p *etcd.Peering) { p.Certificate, p.Key = s.file("gateway.crt"), s.file("gateway.key") },
-		"does not name the host":   func(p *etcd.Peering) { p.Address = "192.0.2.1:7464" },
-		"no member of --etcd-join": func(p *etcd.Peering) { p.Join = []string{"127.0.0.1:1"} },
-		"names only this server":   func(p *etcd.Peering) { p.Join = []string{p.Address} },
+		"is not host:port":             func(p *etcd.Peering) { p.Address = "127.0.0.1" },
+		"names no host":                func(p *etcd.Peering) { p.Address = "0.0.0.0:7464" },
+		"--etcd-join":                  func(p *etcd.Peering) { p.Join = []string{"b"} },
+		"needs --tls-ca":               func(p *etcd.Peering) { p.CA = "" },
+		`common name "gw-1"`:           func(p *etcd.Peering) { p.Certificate, p.Key = s.file("gateway.crt"), s.file("gateway.key") },
+		"does not name the host":       func(p *etcd.Peering) { p.Address = "192.0.2.1:7464" },
+		"no member of --etcd-join":     func(p *etcd.Peering) { p.Join = []string{"127.0.0.1:1"} },
+		"names only this server":       func(p *etcd.Peering) { p.Join = []string{p.Address} },
+		`lacks the usage "clientAuth"`: func(p *etcd.Peering) { p.Certificate, p.Key = s.forServersOnly(), s.file("ca.key") },
 	} {
 		peering := s.peering("a")
 		change(&peering)

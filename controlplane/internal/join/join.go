@@ -110,11 +110,18 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	if err != nil {
 		return status.Errorf(codes.Internal, "server certificate: %v", err)
 	}
-	former, err := j.formerAddress(ctx, request.GetNode())
+	record := store.Server{Node: request.GetNode(), PeerAddress: asked.GetPeerAddress(), PublicKey: wanted.member.Fingerprint()}
+	former, err := j.formerRecord(ctx, record.Node)
 	if err != nil {
 		return api.StatusOf(err)
 	}
-	others, err := j.Embedded.Admit(ctx, request.GetNode(), asked.GetPeerAddress(), former)
+	others, err := j.Embedded.Admit(ctx, record.Node, record.PeerAddress, former.PeerAddress)
+	var exists *etcd.MemberExistsError
+	if errors.As(err, &exists) && former.PeerAddress == record.PeerAddress && former.PublicKey == record.PublicKey {
+		// The member itself repeats its join, with the private key of the first one.
+		record = former
+		others, err = j.otherMembers(ctx, record.PeerAddress)
+	}
 	if errors.Is(err, etcd.ErrMembersFull) || errors.Is(err, etcd.ErrNoPeering) {
 		response.NoMemberReason = err.Error()
 		return nil
@@ -122,7 +129,7 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	if err != nil {
 		return statusOf(err)
 	}
-	if err := j.Store.SetServer(ctx, store.Server{Node: request.GetNode(), PeerAddress: asked.GetPeerAddress()}); err != nil {
+	if err := j.Store.SetServer(ctx, record); err != nil {
 		return api.StatusOf(err)
 	}
 	if wanted.administrator != nil {
@@ -135,18 +142,33 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	return nil
 }
 
-// formerAddress returns the peer address of the last admission of a node; empty: there was none.
-func (j *Join) formerAddress(ctx context.Context, node string) (string, error) {
+// formerRecord returns the record of the last admission of a node; the zero value: there was none.
+func (j *Join) formerRecord(ctx context.Context, node string) (store.Server, error) {
 	records, err := j.Store.Servers(ctx)
 	if err != nil {
-		return "", err
+		return store.Server{}, err
 	}
 	for _, record := range records {
 		if record.Node == node {
-			return record.PeerAddress, nil
+			return record, nil
 		}
 	}
-	return "", nil
+	return store.Server{}, nil
+}
+
+// otherMembers returns the peer addresses of the members that have started, without one.
+func (j *Join) otherMembers(ctx context.Context, without string) ([]string, error) {
+	members, err := j.Embedded.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, member := range members {
+		if member.Node != "" && member.Address != without {
+			others = append(others, member.Address)
+		}
+	}
+	return others, nil
 }
 
 // checkGateway returns why a server may not have the certificate of a gateway. A gateway that has connected keeps its key: another

@@ -12,6 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -95,6 +96,31 @@ func TestAServerThatDoesNotBecomeAMemberGetsTheReasonAndNoKeys(t *testing.T) {
 	refused(t, err, codes.Unavailable, "do not permit the change at present")
 	s.members.refusal = &etcd.MemberExistsError{Node: "d", Address: "192.0.2.4:7464"}
 	_, err = s.join.Join(t.Context(), request(s))
+	refused(t, err, codes.FailedPrecondition, "has data already")
+}
+
+// Only the server itself has the private key of its first join.
+func TestAMemberThatHasStartedCanRepeatItsJoinWithTheSameKeyOnly(t *testing.T) {
+	s := start(t)
+	request := &pb.JoinRequest{Token: s.token(), Node: "b", Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t)}}
+	s.joins(request)
+	started := store.Server{Node: "b", PeerAddress: "192.0.2.2:7464", APIAddress: "192.0.2.2:7460"}
+	if err := s.Store.SetServer(t.Context(), started); err != nil {
+		t.Fatal(err)
+	}
+	s.members.present = append(s.members.present, etcd.Member{Node: "b", Address: "192.0.2.2:7464"})
+	s.members.refusal = &etcd.MemberExistsError{Node: "b", Address: "192.0.2.2:7464"}
+	for range 2 {
+		if again := s.joins(request).GetMember(); !slices.Equal(again.GetPeerAddresses(), []string{"192.0.2.1:7464"}) || again.GetKeyFile() == "" {
+			t.Errorf("the repetition gets %v", again)
+		}
+	}
+	listed, err := s.ListMembers(t.Context(), &pb.ListMembersRequest{})
+	if err != nil || listed.GetMembers()[1].GetApiAddress() != "192.0.2.2:7460" {
+		t.Errorf("after the repetition the members are %v, %v", listed, err)
+	}
+	request.Member.CertificateRequest = certificateRequest(t)
+	_, err = s.join.Join(t.Context(), request)
 	refused(t, err, codes.FailedPrecondition, "has data already")
 }
 

@@ -9,17 +9,23 @@ type Server struct {
 	// APIAddress and JoinAddress are host:port; empty: the member has not started yet, or has no join listener.
 	APIAddress  string `json:"apiAddress,omitempty"`
 	JoinAddress string `json:"joinAddress,omitempty"`
+	// PublicKey is the SHA-256 of the public key with which it joined, in hexadecimal digits; empty: it founded the system.
+	PublicKey string `json:"publicKey,omitempty"`
 }
 
 func (s *Store) serverPrefix() string { return s.prefix + "servers/" }
 
-// SetServer stores the record of a server, and deletes those of other nodes with its peer address.
+// SetServer stores the record of a server, and deletes those of other nodes with its peer address. Without a public key the record keeps
+// the present one.
 func (s *Store) SetServer(ctx context.Context, server Server) error {
 	known, err := s.Servers(ctx)
 	if err != nil {
 		return err
 	}
 	for _, old := range known {
+		if old.Node == server.Node && server.PublicKey == "" {
+			server.PublicKey = old.PublicKey
+		}
 		if old.PeerAddress == server.PeerAddress && old.Node != server.Node {
 			if err := s.DeleteServer(ctx, old.Node); err != nil {
 				return err
