@@ -121,16 +121,12 @@ func (c *nodeCluster) Fabrics(ctx context.Context, gatewayPool string) ([]*pb.Fa
 	return all, err
 }
 
-// ControlPlanes are the addresses of the API of all members of the embedded etcd.
-func (c *nodeCluster) ControlPlanes(ctx context.Context) ([]string, error) {
-	var all []string
+// Members are those of the embedded etcd.
+func (c *nodeCluster) Members(ctx context.Context) ([]*pb.Member, error) {
+	var all []*pb.Member
 	err := c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
 		listed, err := pb.NewMembershipServiceClient(connection).ListMembers(ctx, &pb.ListMembersRequest{})
-		for _, member := range listed.GetMembers() {
-			if member.GetApiAddress() != "" {
-				all = append(all, member.GetApiAddress())
-			}
-		}
+		all = listed.GetMembers()
 		return err
 	})
 	return all, err

@@ -156,8 +156,9 @@ func (g *globals) nodeSteps(command *cobra.Command, name string, run func(contex
 func nodeRefresh(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "refresh", Short: "Give the gateways of this server the addresses of all control planes", Args: cobra.NoArgs,
-		Long: "Give the gateways of this server the addresses of all control planes. Run it as root on each server after another one has joined or\n" +
-			"was removed. A gateway whose flags change starts again, one after the other, so hosts continue over the others.",
+		Long: "Give the gateways of this server the addresses of all control planes, and its control plane those of the other members. Run it as root on\n" +
+			"each server after another one has joined or was removed. A gateway whose flags change starts again, one after the other, so hosts\n" +
+			"continue over the others.",
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), waitTimeout)
 			defer cancel()

@@ -17,8 +17,8 @@ type Cluster interface {
 	ImportAuthority(ctx context.Context, certificate, key string) error
 	// Fabrics are those of a gateway pool.
 	Fabrics(ctx context.Context, gatewayPool string) ([]*pb.Fabric, error)
-	// ControlPlanes are the addresses of the API of all members of the embedded etcd.
-	ControlPlanes(ctx context.Context) ([]string, error)
+	// Members are those of the embedded etcd.
+	Members(ctx context.Context) ([]*pb.Member, error)
 	// WaitUsable waits until gateways and pools can be used.
 	WaitUsable(ctx context.Context, objects ...proto.Message) error
 }

@@ -166,12 +166,12 @@ func (f *fakeServer) certificates(call string, arguments []string) error {
 
 // fakeCluster stores objects. A gateway is usable once its unit runs.
 type fakeCluster struct {
-	server        *fakeServer
-	objects       map[string]proto.Message
-	waited        bool
-	fabrics       []*pb.Fabric
-	controlPlanes []string
-	authority     string
+	server    *fakeServer
+	objects   map[string]proto.Message
+	waited    bool
+	fabrics   []*pb.Fabric
+	members   []string
+	authority string
 	// elsewhere: the control plane runs on another server.
 	elsewhere bool
 }
@@ -201,8 +201,14 @@ func (c *fakeCluster) ImportAuthority(_ context.Context, certificate, key string
 	return nil
 }
 
-func (c *fakeCluster) ControlPlanes(context.Context) ([]string, error) {
-	return slices.Clone(c.controlPlanes), nil
+func (c *fakeCluster) Members(context.Context) ([]*pb.Member, error) {
+	var all []*pb.Member
+	for name, host := range map[string]string{"a": "192.0.2.1", "b": "192.0.2.2", "c": "192.0.2.3"} {
+		if slices.Contains(c.members, name) {
+			all = append(all, &pb.Member{Node: name, PeerAddress: host + ":7464", ApiAddress: host + ":7460"})
+		}
+	}
+	return all, nil
 }
 
 func (c *fakeCluster) WaitUsable(_ context.Context, objects ...proto.Message) error {

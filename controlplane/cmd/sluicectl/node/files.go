@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -104,6 +105,19 @@ func withFlags(text, flags string) string {
 		kept.WriteString("\n")
 	}
 	return kept.String() + flagsLine + `"` + flags + "\"\n"
+}
+
+// withMembers replaces the peer addresses that a control plane joins.
+func withMembers(flags string, peers []string) string {
+	const flag = "--etcd-join"
+	words := strings.Fields(flags)
+	if i := slices.Index(words, flag); i >= 0 {
+		words = slices.Delete(words, i, min(i+2, len(words)))
+	}
+	if len(peers) > 0 {
+		words = append(words, flag, strings.Join(peers, ","))
+	}
+	return strings.Join(words, " ")
 }
 
 // read returns the content of a file; empty: there is none.

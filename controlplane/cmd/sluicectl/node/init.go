@@ -69,7 +69,8 @@ func administratorAccess(plan *Plan, directory string) Access {
 // controlPlaneFlags are those of a control plane that other members of the embedded etcd and joining servers can reach.
 func (p *Plan) controlPlaneFlags() string {
 	at := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(p.address(), port) }
-	return fmt.Sprintf("--listen %s --node %s --etcd-peer-address %s --join-listen %s", p.controlPlane(), p.Name, at(peerPort), at(joinPort))
+	flags := fmt.Sprintf("--listen %s --node %s --etcd-peer-address %s --join-listen %s", p.controlPlane(), p.Name, at(peerPort), at(joinPort))
+	return withMembers(flags, p.Members)
 }
 
 // sharedObjects are the objects of the cluster that belong to no node.

@@ -148,7 +148,7 @@ func (j *Join) join(ctx context.Context) (changed bool, err error) {
 		j.Say("  this server has gateways only: " + reason)
 	}
 	j.plan().Member = response.GetMember() != nil
-	if j.plan().ControlPlanes = response.GetApiAddresses(); len(j.plan().ControlPlanes) == 0 {
+	if j.plan().ControlPlanes = slices.Sorted(slices.Values(response.GetApiAddresses())); len(j.plan().ControlPlanes) == 0 {
 		return true, fmt.Errorf("the system at %s named no control plane: start it with --listen ADDRESS:%d", j.plan().Joined, controlPlanePort)
 	}
 	return j.system().writeRecord(j.plan()) // last: from now on the call is not repeated
@@ -203,8 +203,9 @@ func (j *Join) install(response *pb.JoinResponse) error {
 		if err := j.system().makeServiceDirectory(controlPlaneDir); err != nil {
 			return err
 		}
-		flags := fmt.Sprintf("%s --etcd-join %s --system-id %s --cluster %s", j.plan().controlPlaneFlags(), strings.Join(member.GetPeerAddresses(), ","),
-			response.GetSystemId(), member.GetCluster())
+		flags := fmt.Sprintf("%s --system-id %s --cluster %s", j.plan().controlPlaneFlags(), response.GetSystemId(), member.GetCluster())
+		j.plan().Members = slices.Sorted(slices.Values(member.GetPeerAddresses()))
+		flags = withMembers(flags, j.plan().Members)
 		// The certificate is last: the unit does not start without it.
 		files = append(files,
 			file{filepath.Join(j.Certificates, adminFile+".crt"), response.GetAdministratorCertificate(), ownerAdministrator},

@@ -77,8 +77,8 @@ func TestJoinMakesAMemberWithTwoGateways(t *testing.T) {
 	if text := request.String(); strings.Contains(text, "PRIVATE KEY") {
 		t.Error("a private key leaves the server")
 	}
-	want := "--listen 192.0.2.1:7460 --node b --etcd-peer-address 192.0.2.1:7464 --join-listen 192.0.2.1:7465 --etcd-join 192.0.2.9:7464 " +
-		"--system-id f3579684 --cluster default"
+	want := "--listen 192.0.2.1:7460 --node b --etcd-peer-address 192.0.2.1:7464 --join-listen 192.0.2.1:7465 " +
+		"--system-id f3579684 --cluster default --etcd-join 192.0.2.9:7464"
 	if got := flagsIn(j.text(controlPlaneEnv)); got != want {
 		t.Errorf("the flags of the control plane are %s", got)
 	}
@@ -196,7 +196,7 @@ func TestRefreshRestartsGatewaysThatRunWithOtherControlPlanes(t *testing.T) {
 	if _, _, err := f.initialised(cluster, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.controlPlanes = []string{"192.0.2.3:7460", "192.0.2.1:7460", "192.0.2.2:7460"}
+	cluster.members = []string{"a", "b", "c"}
 	for _, want := range [][]string{{"systemctl restart sluice-gateway@a-1.service", "systemctl restart sluice-gateway@a-2.service"}, nil} {
 		f.calls = nil
 		changed, err := (&Refresh{System: f.System, Cluster: cluster}).Run(t.Context(), &strings.Builder{})
@@ -205,6 +205,9 @@ func TestRefreshRestartsGatewaysThatRunWithOtherControlPlanes(t *testing.T) {
 		}
 		if got := flagsIn(f.text("/etc/sluice/gateway-a-2.env")); !strings.HasPrefix(got, "--control-plane 192.0.2.1:7460 --control-plane 192.0.2.2:7460 --control-plane 192.0.2.3:7460 ") {
 			t.Errorf("the flags of a-2 are %s", got)
+		}
+		if got := flagsIn(f.text(controlPlaneEnv)); !strings.HasSuffix(got, " --etcd-join 192.0.2.2:7464,192.0.2.3:7464") {
+			t.Errorf("the flags of the control plane are %s", got)
 		}
 		f.started()
 	}
@@ -220,7 +223,7 @@ func TestRefreshContinuesAfterAnInterruptionBetweenFlagsAndRestart(t *testing.T)
 	if _, _, err := f.initialised(cluster, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.controlPlanes = []string{"192.0.2.1:7460", "192.0.2.2:7460"}
+	cluster.members = []string{"a", "b"}
 	f.calls, f.failAt = nil, 1
 	refresh := &Refresh{System: f.System, Cluster: cluster}
 	if _, err := refresh.Run(t.Context(), &strings.Builder{}); !errors.Is(err, errInterrupted) {

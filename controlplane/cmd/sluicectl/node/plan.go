@@ -51,6 +51,8 @@ type Plan struct {
 	Joined string `json:"joined,omitempty"`
 	// ControlPlanes are the addresses of the control planes on other servers.
 	ControlPlanes []string `json:"controlPlanes,omitempty"`
+	// Members are the peer addresses of the other members of the embedded etcd. A server that lost its data then founds no second system.
+	Members []string `json:"members,omitempty"`
 }
 
 // address returns the parsed address. It is valid in a plan that Preflight made.

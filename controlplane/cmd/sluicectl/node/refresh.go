@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Refresh gives the gateways of this server the addresses of all control planes.
+// Refresh gives the gateways of this server the addresses of all control planes, and its control plane those of the other members.
 type Refresh struct {
 	System  *System
 	Cluster Cluster
@@ -25,14 +25,35 @@ func (r *Refresh) Run(ctx context.Context, to io.Writer) (changed bool, err erro
 		return false, errors.New("this server was not set up by `sluicectl node init` or `sluicectl node join`: " + RecordFile +
 			" is missing or not complete. Run that command, or edit the files /etc/sluice/gateway-NAME.env")
 	}
-	addresses, err := r.Cluster.ControlPlanes(ctx)
+	members, err := r.Cluster.Members(ctx)
 	if err != nil {
 		return false, err
 	}
-	others := slices.DeleteFunc(addresses, func(address string) bool { return plan.Member && address == plan.controlPlane().String() })
-	slices.Sort(others)
-	plan.ControlPlanes = others
+	plan.ControlPlanes, plan.Members = nil, nil
+	for _, member := range members {
+		if plan.Member && member.GetNode() == plan.Name {
+			continue
+		}
+		if member.GetApiAddress() != "" {
+			plan.ControlPlanes = append(plan.ControlPlanes, member.GetApiAddress())
+		}
+		if plan.Member {
+			plan.Members = append(plan.Members, member.GetPeerAddress())
+		}
+	}
+	slices.Sort(plan.ControlPlanes)
+	slices.Sort(plan.Members)
 	steps := []step{{what: "record the control planes of the system in " + RecordFile, run: func(context.Context) (bool, error) { return r.System.writeRecord(plan) }}}
+	if plan.Member {
+		// They matter for a start without data only, so the control plane does not start again.
+		steps = append(steps, step{what: "set the other members in " + controlPlaneEnv, run: func(context.Context) (bool, error) {
+			text, err := r.System.read(controlPlaneEnv)
+			if err != nil {
+				return false, err
+			}
+			return r.System.setFlags(controlPlaneEnv, withMembers(flagsIn(text), plan.Members))
+		}})
+	}
 	objects := plan.gatewayObjects()
 	for i, one := range plan.gateways() {
 		steps = append(steps, r.System.gatewayStep(one, plan.Name, plan.endpoints()), awaited(r.Cluster, objects[i]))
