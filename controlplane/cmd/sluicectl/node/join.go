@@ -110,10 +110,18 @@ func (j *Join) keys() []string {
 	for _, one := range j.plan().gateways() {
 		names = append(names, "gateway-"+one.name)
 	}
-	if !j.GatewaysOnly {
+	if j.asksForMember() {
 		names = append(names, "server")
 	}
 	return names
+}
+
+// asksForMember reports whether this server is to become a member of the embedded etcd. An earlier run may have the answer.
+func (j *Join) asksForMember() bool {
+	if len(j.plan().ControlPlanes) > 0 {
+		return j.plan().Member
+	}
+	return !j.GatewaysOnly
 }
 
 func (j *Join) makeKeys() (changed bool, err error) {
@@ -167,7 +175,7 @@ func (j *Join) request() (*pb.JoinRequest, error) {
 		request.Gateways = append(request.Gateways, &pb.GatewayCertificateRequest{Gateway: one.name, CertificateRequest: text})
 	}
 	var err error
-	if !j.GatewaysOnly {
+	if j.asksForMember() {
 		request.Member = &pb.MemberRequest{PeerAddress: netip.AddrPortFrom(j.plan().address(), peerPort).String(), Hosts: []string{j.plan().Address}}
 		if request.Member.CertificateRequest, err = csr("server"); err != nil {
 			return nil, err

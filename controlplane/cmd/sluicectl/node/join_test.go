@@ -20,6 +20,8 @@ type joining struct {
 	cluster  *fakeCluster
 	response *pb.JoinResponse
 	requests []*pb.JoinRequest
+	// gatewaysOnly is the flag of that name.
+	gatewaysOnly bool
 }
 
 func newJoining(t *testing.T) *joining {
@@ -43,7 +45,7 @@ func (j *joining) join(token string, options Options) (bool, string, error) {
 	if count := preflight.Run(j.t.Context(), &said); count > 0 {
 		j.t.Fatalf("%d problems:\n%s", count, said.String())
 	}
-	work := &Join{Preflight: preflight, Token: token, At: "192.0.2.9:7465", Certificates: "/root/sluice-certs",
+	work := &Join{Preflight: preflight, Token: token, At: "192.0.2.9:7465", GatewaysOnly: j.gatewaysOnly, Certificates: "/root/sluice-certs",
 		Call: func(_ context.Context, request *pb.JoinRequest) (*pb.JoinResponse, error) {
 			j.requests = append(j.requests, request)
 			return j.response, j.change("join")
@@ -160,6 +162,19 @@ func TestAServerWithoutRoomForAMemberGetsGatewaysOnly(t *testing.T) {
 	}
 	if got := flagsIn(j.text("/etc/sluice/gateway-b-1.env")); !strings.HasPrefix(got, "--control-plane 192.0.2.9:7460 ") {
 		t.Errorf("the flags of b-1 are %s", got)
+	}
+}
+
+func TestAServerThatWantsGatewaysOnlyAsksForNoMemberAlsoWhenItContinues(t *testing.T) {
+	j := newJoining(t)
+	j.response.Member, j.response.AdministratorCertificate = nil, ""
+	j.cluster.elsewhere, j.gatewaysOnly = true, true
+	if _, out, err := j.join("token", Options{}); err != nil || j.requests[0].GetMember() != nil {
+		t.Fatalf("%v, %v\n%s", err, j.requests, out)
+	}
+	j.gatewaysOnly = false
+	if changed, out, err := j.join("", Options{}); err != nil || changed || j.exists(tlsDirectory+"/server.key") {
+		t.Errorf("changed %v, %v\n%s", changed, err, out)
 	}
 }
 
