@@ -188,6 +188,24 @@ func (s *memberSystem) logs(server *cluster.JoiningServer, text string) {
 	})
 }
 
+// finds waits until a server has a finding with this cause.
+func (s *memberSystem) finds(server *cluster.JoiningServer, id, cause string) {
+	s.t.Helper()
+	service := pb.NewFindingServiceClient(s.dial(server))
+	s.until(func() error {
+		found, err := service.ListFindings(s.ctx, &pb.ListFindingsRequest{})
+		if err != nil {
+			return err
+		}
+		for _, finding := range found.GetFindings() {
+			if finding.GetId() == id && finding.GetCause() == cause {
+				return nil
+			}
+		}
+		return fmt.Errorf("the findings are %v", found.GetFindings())
+	})
+}
+
 func refusedJoin(t *testing.T, err error, text string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
@@ -214,6 +232,7 @@ func TestThreeServersJoinByTokenAndTheAPIContinuesWithoutOneOfThem(t *testing.T)
 	s.create(b, "without-a")
 	s.has(c, "before", "without-a")
 	s.voters(b, "a:unreachable b c")
+	s.finds(b, "StoreMemberDown", "members of its store, etcd, do not answer: a")
 	s.must(a.Start())
 	s.until(func() error { return s.serves(a) })
 	s.has(a, "before", "without-a")
@@ -265,6 +284,8 @@ func TestAReplicaWithoutAMajorityIsNotReadyAndContinuesWhenThereIsOne(t *testing
 	if code, text := s.ready(b); code != http.StatusServiceUnavailable || !strings.Contains(text, "not open yet") {
 		t.Errorf("/readyz of a start that waits: %d %s", code, text)
 	}
+	s.must(b.Stop(15 * time.Second)) // a start that waits can be stopped
+	s.must(b.Start())
 	s.must(c.Start())
 	s.until(func() error { return s.serves(b) })
 	s.has(b, "before", "with-a-majority")

@@ -23,7 +23,7 @@ type ControlPlane struct {
 	Version string
 	// Replica is its name in logs.
 	Replica string
-	// EmbeddedStore: the store is in this process, so there is no other replica.
+	// EmbeddedStore: the store is in this process and can have no other member, so there is no other replica.
 	EmbeddedStore bool
 	// Certificates lists the certificates of this process and of its callers; nil: there are none.
 	Certificates func() []Certificate

@@ -68,7 +68,7 @@ type GetControlPlaneResponse struct {
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Name of the replica that answered, as in its log.
 	Replica string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
-	// The store is an etcd inside that replica, so no other replica can replace it.
+	// The store is an etcd inside that replica and has no other member, so no other replica can replace it.
 	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
 	// The replica's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
