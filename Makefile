@@ -190,7 +190,7 @@ test-powercut: build-gateway ## the gateway's machine loses power under load: wh
 	@.ci/deps guest clients
 	@.ci/tier powercut tests/powercut/run
 
-test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, a cluster, upgrade, removal
+test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, node init and join, a cluster, upgrade, removal
 	@$(MAKE) --no-print-directory package
 	@.ci/deps package-test repository clients
 	@.ci/tier package tests/package/run

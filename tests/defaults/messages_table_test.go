@@ -60,6 +60,8 @@ var messages = []proof{
 		"controlplane/internal/server.TestAnUpdateWithoutAMaskReplacesSpecAndLabels"),
 	not("proto/sluice/v1/join.proto JoinResponse.member", "Empty: the server is no member",
 		"a report: it says what a state without the value means"),
+	not("proto/sluice/v1/join.proto JoinResponse.administrator_certificate", "Empty: the server is no member, or did not ask for it",
+		"a report: it says what a state without the value means"),
 	not("proto/sluice/v1/join.proto JoinResponse.no_member_reason", "Empty: it did not ask, or it becomes one",
 		"a report: it says what a state without the value means"),
 	by("proto/sluice/v1/membership.proto CreateJoinTokenRequest.ttl", "Empty: 1 hour",

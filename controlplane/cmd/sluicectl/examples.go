@@ -94,9 +94,24 @@ var examples = map[string][]string{
 	"restore list":    {"restore list"},
 	"restore confirm": {"restore confirm volume orders"},
 	"restore discard": {"restore discard snapshot orders-monday"},
-	"status":          {"status", "status --check"},
-	"top":             {"top volumes", "top hosts --sort latency --limit 10", "top gateways gw-1 --watch=false -o json"},
-	"version":         {"version"},
+	"node check":      {"node check --pool /srv/sluice"},
+	"node init": {
+		"node init --pool /srv/sluice",
+		"node init --pool /srv/sluice --address 192.0.2.1 --fabric red=198.51.100.0/24 --fabric blue=203.0.113.0/24",
+	},
+	"node join": {
+		"node join TOKEN@192.0.2.1 --pool /srv/sluice", "node join TOKEN@192.0.2.1:7465 --gateways-only", "node join",
+	},
+	"node list":         {"node list"},
+	"node drain":        {"node drain b"},
+	"node remove":       {"node remove b"},
+	"node refresh":      {"node refresh"},
+	"node token create": {"node token create", "node token create --ttl 10m"},
+	"node token list":   {"node token list"},
+	"node token revoke": {"node token revoke qkzvx2ab"},
+	"status":            {"status", "status --check"},
+	"top":               {"top volumes", "top hosts --sort latency --limit 10", "top gateways gw-1 --watch=false -o json"},
+	"version":           {"version"},
 }
 
 // addExamples adds the examples to a command and to all commands below it.

@@ -22,13 +22,9 @@ func TestEachCommandHasExamplesThatItAccepts(t *testing.T) {
 func TestEachEntryOfTheExamplesBelongsToACommand(t *testing.T) {
 	root := newRoot("sluicectl")
 	for path := range examples {
-		noun, verb, below := strings.Cut(path, " ")
-		if noun == "KIND" {
-			noun = kinds[0].name
-		}
-		words := []string{noun}
-		if below {
-			words = append(words, verb)
+		words := strings.Fields(path)
+		if words[0] == "KIND" {
+			words[0] = kinds[0].name
 		}
 		if command, rest, err := root.Find(words); err != nil || len(rest) != 0 || command == root {
 			t.Errorf("there is no command %s", path)

@@ -44,35 +44,38 @@ func statusCommand(g *globals) *cobra.Command {
 		Use: "status", Args: cobra.NoArgs, Short: "Show the state of the whole system on one screen",
 		RunE: func(command *cobra.Command, _ []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				seen, err := survey(ctx, connection)
-				if err != nil {
-					return err
+				found, err := g.showStatus(ctx, command, connection, query)
+				if err == nil && check && found > 0 {
+					return &seriousError{found}
 				}
-				events, err := query.newest(ctx, connection)
-				if err != nil {
-					return err
-				}
-				findings, err := seriousFindings(ctx, connection)
-				if err != nil {
-					return err
-				}
-				shown, err := seen.overview(g, findings, events)
-				if err != nil {
-					return err
-				}
-				if err := g.printOverview(command.OutOrStdout(), shown); err != nil {
-					return err
-				}
-				if check && len(findings) > 0 {
-					return &seriousError{len(findings)}
-				}
-				return nil
+				return err
 			})
 		},
 	}
 	command.Flags().BoolVar(&check, "check", false, "end with exit code 5 if a finding is critical or a warning")
 	command.Flags().IntVarP(&query.last, "last", g.lastShorthand(), 5, "how many of the newest events; 0: none")
 	return command
+}
+
+// showStatus prints the state of the system, and returns how many findings are critical or warnings.
+func (g *globals) showStatus(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, query eventQuery) (int, error) {
+	seen, err := survey(ctx, connection)
+	if err != nil {
+		return 0, err
+	}
+	events, err := query.newest(ctx, connection)
+	if err != nil {
+		return 0, err
+	}
+	findings, err := seriousFindings(ctx, connection)
+	if err != nil {
+		return 0, err
+	}
+	shown, err := seen.overview(g, findings, events)
+	if err != nil {
+		return 0, err
+	}
+	return len(findings), g.printOverview(command.OutOrStdout(), shown)
 }
 
 // seriousFindings returns the findings that are critical or warnings. `doctor` shows advice, too.

@@ -132,6 +132,12 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	if err := j.Store.SetServer(ctx, record); err != nil {
 		return api.StatusOf(err)
 	}
+	if wanted.administrator != nil {
+		response.AdministratorCertificate, err = signer.Sign(certs.Leaf{CommonName: "admin@" + request.GetNode(), Role: "admin"}, *wanted.administrator)
+		if err != nil {
+			return status.Errorf(codes.Internal, "administrator's certificate: %v", err)
+		}
+	}
 	response.Member = &pb.MemberAdmission{Certificate: signed, PeerAddresses: others, KeyFile: j.KeyFile, Cluster: j.ClusterName}
 	return nil
 }

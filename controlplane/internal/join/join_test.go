@@ -44,6 +44,27 @@ func TestTheControlPlaneDecidesOnTheIdentitiesInTheCertificatesOfAJoin(t *testin
 	}
 }
 
+func TestOnlyAMemberGetsTheCertificateOfAnAdministrator(t *testing.T) {
+	s := start(t)
+	request := &pb.JoinRequest{Token: s.token(), Node: "b", AdministratorCertificateRequest: certificateRequest(t)}
+	if response := s.joins(request); response.GetAdministratorCertificate() != "" {
+		t.Errorf("a server with gateways only got the certificate of %s", parsed(t, response.GetAdministratorCertificate()).Subject)
+	}
+	request.Member = &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t)}
+	response := s.joins(request)
+	administrator := parsed(t, response.GetAdministratorCertificate())
+	if err := administrator.CheckSignatureFrom(parsed(t, response.GetAuthority())); err != nil || administrator.Subject.String() != "CN=admin@b,O=sluice:admin" {
+		t.Errorf("the certificate is of %s: %v", administrator.Subject, err)
+	}
+	request.AdministratorCertificateRequest = "text"
+	_, err := s.join.Join(t.Context(), request)
+	refused(t, err, codes.InvalidArgument, "administratorCertificateRequest")
+	request.AdministratorCertificateRequest = ""
+	if response := s.joins(request); response.GetAdministratorCertificate() != "" {
+		t.Error("a server got a certificate that it did not ask for")
+	}
+}
+
 func TestAServerWithoutAMemberRequestGetsNoKeys(t *testing.T) {
 	s := start(t)
 	response := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b"})

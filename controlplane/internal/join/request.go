@@ -25,6 +25,8 @@ type wanted struct {
 	// member is the public key of the server's control plane, and hosts the names of its certificate.
 	member certs.Request
 	hosts  []string
+	// administrator is the public key of the server's administrator; nil: the server did not ask for it.
+	administrator *certs.Request
 }
 
 type wantedGateway struct {
@@ -67,6 +69,13 @@ func (j *Join) check(ctx context.Context, request *pb.JoinRequest) (*wanted, err
 	}
 	if asked := request.GetMember(); asked != nil {
 		found.checkMember(node, asked, &invalid)
+	}
+	if text := request.GetAdministratorCertificateRequest(); text != "" {
+		public, err := certs.ParseRequest(text)
+		if err != nil {
+			invalid.Add("administratorCertificateRequest", err.Error())
+		}
+		found.administrator = &public
 	}
 	if err := invalid.Err(); err != nil {
 		return nil, err

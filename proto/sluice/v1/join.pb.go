@@ -33,9 +33,13 @@ type JoinRequest struct {
 	// Certificate requests of the gateways of this server; at most 16.
 	Gateways []*GatewayCertificateRequest `protobuf:"bytes,3,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	// The control plane of this server, if it is to become a member.
-	Member        *MemberRequest `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Member *MemberRequest `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"`
+	// Certificate signing request (PEM, RFC 2986) for an administrator's certificate, by which the server creates the objects of its node;
+	// at most 16 KiB. Only its public key is used, and only if the server becomes a member: a member has the key file of the store, and so
+	// the rights of an administrator anyway.
+	AdministratorCertificateRequest string `protobuf:"bytes,5,opt,name=administrator_certificate_request,json=administratorCertificateRequest,proto3" json:"administrator_certificate_request,omitempty"`
+	unknownFields                   protoimpl.UnknownFields
+	sizeCache                       protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
@@ -94,6 +98,13 @@ func (x *JoinRequest) GetMember() *MemberRequest {
 		return x.Member
 	}
 	return nil
+}
+
+func (x *JoinRequest) GetAdministratorCertificateRequest() string {
+	if x != nil {
+		return x.AdministratorCertificateRequest
+	}
+	return ""
 }
 
 // GatewayCertificateRequest asks for the certificate of one gateway.
@@ -233,8 +244,10 @@ type JoinResponse struct {
 	// Why the server does not become a member although it asked for it, in a sentence for the administrator. Empty: it did not ask, or
 	// it becomes one.
 	NoMemberReason string `protobuf:"bytes,6,opt,name=no_member_reason,json=noMemberReason,proto3" json:"no_member_reason,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The administrator's certificate (PEM), with the common name `admin@NODE`. Empty: the server is no member, or did not ask for it.
+	AdministratorCertificate string `protobuf:"bytes,7,opt,name=administrator_certificate,json=administratorCertificate,proto3" json:"administrator_certificate,omitempty"`
+	unknownFields            protoimpl.UnknownFields
+	sizeCache                protoimpl.SizeCache
 }
 
 func (x *JoinResponse) Reset() {
@@ -305,6 +318,13 @@ func (x *JoinResponse) GetMember() *MemberAdmission {
 func (x *JoinResponse) GetNoMemberReason() string {
 	if x != nil {
 		return x.NoMemberReason
+	}
+	return ""
+}
+
+func (x *JoinResponse) GetAdministratorCertificate() string {
+	if x != nil {
+		return x.AdministratorCertificate
 	}
 	return ""
 }
@@ -442,26 +462,28 @@ var File_sluice_v1_join_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_join_proto_rawDesc = "" +
 	"\n" +
-	"\x14sluice/v1/join.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x14sluice/v1/meta.proto\"\xe2\x01\n" +
+	"\x14sluice/v1/join.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x14sluice/v1/meta.proto\"\xbd\x02\n" +
 	"\vJoinRequest\x12(\n" +
 	"\x05token\x18\x01 \x01(\tB\x12\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\x80\x02\xc8\xf3\x18\x01R\x05token\x12!\n" +
 	"\x04node\x18\x02 \x01(\tB\r\xe2A\x01\x02\xbaH\x06r\x04\x10\x01\x18?R\x04node\x12N\n" +
 	"\bgateways\x18\x03 \x03(\v2$.sluice.v1.GatewayCertificateRequestB\f\xe2A\x01\x01\xbaH\x05\x92\x01\x02\x10\x10R\bgateways\x126\n" +
-	"\x06member\x18\x04 \x01(\v2\x18.sluice.v1.MemberRequestB\x04\xe2A\x01\x01R\x06member\"\x87\x01\n" +
+	"\x06member\x18\x04 \x01(\v2\x18.sluice.v1.MemberRequestB\x04\xe2A\x01\x01R\x06member\x12Y\n" +
+	"!administrator_certificate_request\x18\x05 \x01(\tB\r\xe2A\x01\x01\xbaH\x06r\x04(\x80\x80\x01R\x1fadministratorCertificateRequest\"\x87\x01\n" +
 	"\x19GatewayCertificateRequest\x12(\n" +
 	"\agateway\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\agateway\x12@\n" +
 	"\x13certificate_request\x18\x02 \x01(\tB\x0f\xe2A\x01\x02\xbaH\br\x06\x10\x01(\x80\x80\x01R\x12certificateRequest\"\xb1\x01\n" +
 	"\rMemberRequest\x121\n" +
 	"\fpeer_address\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\x86\x02R\vpeerAddress\x12@\n" +
 	"\x13certificate_request\x18\x02 \x01(\tB\x0f\xe2A\x01\x02\xbaH\br\x06\x10\x01(\x80\x80\x01R\x12certificateRequest\x12+\n" +
-	"\x05hosts\x18\x03 \x03(\tB\x15\xe2A\x01\x01\xbaH\x0e\x92\x01\v\x10\x10\"\ar\x05\x10\x01\x18\xfd\x01R\x05hosts\"\x87\x02\n" +
+	"\x05hosts\x18\x03 \x03(\tB\x15\xe2A\x01\x01\xbaH\x0e\x92\x01\v\x10\x10\"\ar\x05\x10\x01\x18\xfd\x01R\x05hosts\"\xc4\x02\n" +
 	"\fJoinResponse\x12\x1c\n" +
 	"\tauthority\x18\x01 \x01(\tR\tauthority\x12\x1b\n" +
 	"\tsystem_id\x18\x02 \x01(\tR\bsystemId\x129\n" +
 	"\bgateways\x18\x03 \x03(\v2\x1d.sluice.v1.GatewayCertificateR\bgateways\x12#\n" +
 	"\rapi_addresses\x18\x04 \x03(\tR\fapiAddresses\x122\n" +
 	"\x06member\x18\x05 \x01(\v2\x1a.sluice.v1.MemberAdmissionR\x06member\x12(\n" +
-	"\x10no_member_reason\x18\x06 \x01(\tR\x0enoMemberReason\"P\n" +
+	"\x10no_member_reason\x18\x06 \x01(\tR\x0enoMemberReason\x12;\n" +
+	"\x19administrator_certificate\x18\a \x01(\tR\x18administratorCertificate\"P\n" +
 	"\x12GatewayCertificate\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12 \n" +
 	"\vcertificate\x18\x02 \x01(\tR\vcertificate\"\x8f\x01\n" +
