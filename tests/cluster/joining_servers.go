@@ -50,10 +50,10 @@ func (s *JoiningServers) Server(node, address string) *JoiningServer {
 }
 
 // PeerAddress and JoinAddress are those of its listeners.
-func (j *JoiningServer) PeerAddress() string { return j.Address + ":7464" }
+func (j *JoiningServer) PeerAddress() string { return j.Address + ":7467" }
 
 // JoinAddress is where other servers join.
-func (j *JoiningServer) JoinAddress() string { return j.Address + ":7465" }
+func (j *JoiningServer) JoinAddress() string { return j.Address + ":7468" }
 
 // Found makes the certificates of the system, and starts its first server.
 func (j *JoiningServer) Found() error {

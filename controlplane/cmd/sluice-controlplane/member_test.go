@@ -84,10 +84,10 @@ func TestWithoutAJoinAddressNoPortIsOpened(t *testing.T) {
 
 func TestFlagsOfAMemberThatContradictOthersAreRefused(t *testing.T) {
 	for want, s := range map[string]*settings{
-		"give one of them":                 {peerAddress: "192.0.2.1:7464", etcdEndpoints: []string{"https://192.0.2.1:2379"}},
-		"--join-listen needs TLS":          {joinListen: "192.0.2.1:7465", insecure: true},
-		"--etcd-peer-address needs TLS":    {peerAddress: "192.0.2.1:7464", insecure: true},
-		"--etcd-join needs --etcd-peer-ad": {etcdJoin: []string{"192.0.2.1:7464"}},
+		"give one of them":                 {peerAddress: "192.0.2.1:7467", etcdEndpoints: []string{"https://192.0.2.1:2379"}},
+		"--join-listen needs TLS":          {joinListen: "192.0.2.1:7468", insecure: true},
+		"--etcd-peer-address needs TLS":    {peerAddress: "192.0.2.1:7467", insecure: true},
+		"--etcd-join needs --etcd-peer-ad": {etcdJoin: []string{"192.0.2.1:7467"}},
 	} {
 		if err := s.checkMember(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -108,7 +108,7 @@ func TestAMemberThatJoinsWithoutTheKeysOfTheOthersIsRefusedAndMakesNone(t *testi
 }
 
 func TestAListenerOnAllAddressesIsReachedAtTheHostOfThePeerAddressOrByTheNode(t *testing.T) {
-	member, alone := &settings{node: "a", peerAddress: "192.0.2.1:7464"}, &settings{node: "a"}
+	member, alone := &settings{node: "a", peerAddress: "192.0.2.1:7467"}, &settings{node: "a"}
 	for listener, want := range map[string][2]string{
 		"0.0.0.0:7460": {"192.0.2.1:7460", "a:7460"}, "[::]:7460": {"192.0.2.1:7460", "a:7460"}, ":7460": {"192.0.2.1:7460", "a:7460"},
 		"192.0.2.7:7460": {"192.0.2.7:7460", "192.0.2.7:7460"}, "b:7460": {"b:7460", "b:7460"},

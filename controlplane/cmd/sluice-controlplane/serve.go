@@ -66,7 +66,7 @@ func serveCommand() *cobra.Command {
 		Long: `Serve the API, and decide on owners, placement and failover. Without --etcd-endpoints, the store is an etcd inside this process,
 with its data in --data-dir. With --etcd-peer-address it is one of up to three members, each in a replica of its own.`,
 		Example: "  sluice-controlplane serve --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key\n" +
-			"  sluice-controlplane serve --node a --etcd-peer-address 192.0.2.1:7464 \\\n" +
+			"  sluice-controlplane serve --node a --etcd-peer-address 192.0.2.1:7467 \\\n" +
 			"      --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key\n" +
 			"  sluice-controlplane serve --etcd-endpoints https://192.0.2.1:2379,https://192.0.2.2:2379 --key-file secrets.key \\\n" +
 			"      --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key",

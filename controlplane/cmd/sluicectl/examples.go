@@ -100,7 +100,7 @@ var examples = map[string][]string{
 		"node init --pool /srv/sluice --address 192.0.2.1 --fabric red=198.51.100.0/24 --fabric blue=203.0.113.0/24",
 	},
 	"node join": {
-		"node join TOKEN@192.0.2.1 --pool /srv/sluice", "node join TOKEN@192.0.2.1:7465 --gateways-only", "node join",
+		"node join TOKEN@192.0.2.1 --pool /srv/sluice", "node join TOKEN@192.0.2.1:7468 --gateways-only", "node join",
 	},
 	"node list":         {"node list"},
 	"node drain":        {"node drain b"},

@@ -332,11 +332,11 @@ func TestAPeeringThatCannotWorkIsRefusedWithTheFlagAndTheRemedy(t *testing.T) {
 	s := newServers(t)
 	for want, change := range map[string]func(*etcd.Peering){
 		"is not host:port":             func(p *etcd.Peering) { p.Address = "127.0.0.1" },
-		"names no host":                func(p *etcd.Peering) { p.Address = "0.0.0.0:7464" },
+		"names no host":                func(p *etcd.Peering) { p.Address = "0.0.0.0:7467" },
 		"--etcd-join":                  func(p *etcd.Peering) { p.Join = []string{"b"} },
 		"needs --tls-ca":               func(p *etcd.Peering) { p.CA = "" },
 		`common name "gw-1"`:           func(p *etcd.Peering) { p.Certificate, p.Key = s.file("gateway.crt"), s.file("gateway.key") },
-		"does not name the host":       func(p *etcd.Peering) { p.Address = "192.0.2.1:7464" },
+		"does not name the host":       func(p *etcd.Peering) { p.Address = "192.0.2.1:7467" },
 		"no member of --etcd-join":     func(p *etcd.Peering) { p.Join = []string{"127.0.0.1:1"} },
 		"names only this server":       func(p *etcd.Peering) { p.Join = []string{p.Address} },
 		`lacks the usage "clientAuth"`: func(p *etcd.Peering) { p.Certificate, p.Key = s.forServersOnly(), s.file("ca.key") },

@@ -49,7 +49,7 @@ func (m *members) Admit(_ context.Context, _, address, _ string) ([]string, erro
 		return nil, m.refusal
 	}
 	m.admitted = append(m.admitted, address)
-	return []string{"192.0.2.1:7464"}, nil
+	return []string{"192.0.2.1:7467"}, nil
 }
 
 func (m *members) Remove(context.Context, string) error { return m.refusal }
@@ -92,10 +92,10 @@ func bare(t *testing.T) *system {
 		t.Fatal(err)
 	}
 	options := join.Options{Store: kept, Embedded: s.members, ClusterName: "default", KeyFile: ring.Text(), Log: slog.New(slog.DiscardHandler),
-		Self:   store.Server{Node: "a", PeerAddress: "192.0.2.1:7464", APIAddress: "192.0.2.1:7460", JoinAddress: "192.0.2.1:7465"},
+		Self:   store.Server{Node: "a", PeerAddress: "192.0.2.1:7467", APIAddress: "192.0.2.1:7460", JoinAddress: "192.0.2.1:7468"},
 		Trusts: func([]byte) error { return nil }, Role: func(context.Context) string { return "gateway" }}
 	s.Membership, s.join = &join.Membership{Options: options}, &join.Join{Options: options}
-	s.members.present = []etcd.Member{{Node: "a", Address: "192.0.2.1:7464", Reachable: true}}
+	s.members.present = []etcd.Member{{Node: "a", Address: "192.0.2.1:7467", Reachable: true}}
 	if err := kept.SetServer(t.Context(), options.Self); err != nil {
 		t.Fatal(err)
 	}

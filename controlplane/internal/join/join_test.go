@@ -21,7 +21,7 @@ import (
 func TestTheControlPlaneDecidesOnTheIdentitiesInTheCertificatesOfAJoin(t *testing.T) {
 	s := start(t)
 	response := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b", Gateways: []*pb.GatewayCertificateRequest{gatewayRequest(t, "b-1")},
-		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t), Hosts: []string{"b.example.org"}}})
+		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t), Hosts: []string{"b.example.org"}}})
 	gateway := parsed(t, response.GetGateways()[0].GetCertificate())
 	if gateway.Subject.String() != "CN=b-1,O=sluice:gateway" || len(certs.Hosts(gateway)) != 0 {
 		t.Errorf("the gateway's certificate is of %s with %v", gateway.Subject, certs.Hosts(gateway))
@@ -39,7 +39,7 @@ func TestTheControlPlaneDecidesOnTheIdentitiesInTheCertificatesOfAJoin(t *testin
 	}
 	member := response.GetMember()
 	if member.GetKeyFile() != s.ring.Text() || member.GetCluster() != "default" || response.GetSystemId() != s.Store.SystemID() ||
-		!slices.Equal(member.GetPeerAddresses(), []string{"192.0.2.1:7464"}) || !slices.Equal(response.GetApiAddresses(), []string{"192.0.2.1:7460"}) {
+		!slices.Equal(member.GetPeerAddresses(), []string{"192.0.2.1:7467"}) || !slices.Equal(response.GetApiAddresses(), []string{"192.0.2.1:7460"}) {
 		t.Errorf("the response is %v", response)
 	}
 }
@@ -50,7 +50,7 @@ func TestOnlyAMemberGetsTheCertificateOfAnAdministrator(t *testing.T) {
 	if response := s.joins(request); response.GetAdministratorCertificate() != "" {
 		t.Errorf("a server with gateways only got the certificate of %s", parsed(t, response.GetAdministratorCertificate()).Subject)
 	}
-	request.Member = &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t)}
+	request.Member = &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t)}
 	response := s.joins(request)
 	administrator := parsed(t, response.GetAdministratorCertificate())
 	if err := administrator.CheckSignatureFrom(parsed(t, response.GetAuthority())); err != nil || administrator.Subject.String() != "CN=admin@b,O=sluice:admin" {
@@ -76,7 +76,7 @@ func TestAServerWithoutAMemberRequestGetsNoKeys(t *testing.T) {
 func TestAServerThatDoesNotBecomeAMemberGetsTheReasonAndNoKeys(t *testing.T) {
 	request := func(s *system) *pb.JoinRequest {
 		return &pb.JoinRequest{Token: s.token(), Node: "d", Gateways: []*pb.GatewayCertificateRequest{gatewayRequest(t, "d-1")},
-			Member: &pb.MemberRequest{PeerAddress: "192.0.2.4:7464", CertificateRequest: certificateRequest(t)}}
+			Member: &pb.MemberRequest{PeerAddress: "192.0.2.4:7467", CertificateRequest: certificateRequest(t)}}
 	}
 	for want, change := range map[string]func(*system){
 		"has 3 members":              func(s *system) { s.members.refusal = etcd.ErrMembersFull },
@@ -94,7 +94,7 @@ func TestAServerThatDoesNotBecomeAMemberGetsTheReasonAndNoKeys(t *testing.T) {
 	s.members.refusal = etcd.ErrNotNow
 	_, err := s.join.Join(t.Context(), request(s))
 	refused(t, err, codes.Unavailable, "do not permit the change at present")
-	s.members.refusal = &etcd.MemberExistsError{Node: "d", Address: "192.0.2.4:7464"}
+	s.members.refusal = &etcd.MemberExistsError{Node: "d", Address: "192.0.2.4:7467"}
 	_, err = s.join.Join(t.Context(), request(s))
 	refused(t, err, codes.FailedPrecondition, "has data already")
 }
@@ -102,16 +102,16 @@ func TestAServerThatDoesNotBecomeAMemberGetsTheReasonAndNoKeys(t *testing.T) {
 // Only the server itself has the private key of its first join.
 func TestAMemberThatHasStartedCanRepeatItsJoinWithTheSameKeyOnly(t *testing.T) {
 	s := start(t)
-	request := &pb.JoinRequest{Token: s.token(), Node: "b", Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t)}}
+	request := &pb.JoinRequest{Token: s.token(), Node: "b", Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t)}}
 	s.joins(request)
-	started := store.Server{Node: "b", PeerAddress: "192.0.2.2:7464", APIAddress: "192.0.2.2:7460"}
+	started := store.Server{Node: "b", PeerAddress: "192.0.2.2:7467", APIAddress: "192.0.2.2:7460"}
 	if err := s.Store.SetServer(t.Context(), started); err != nil {
 		t.Fatal(err)
 	}
-	s.members.present = append(s.members.present, etcd.Member{Node: "b", Address: "192.0.2.2:7464"})
-	s.members.refusal = &etcd.MemberExistsError{Node: "b", Address: "192.0.2.2:7464"}
+	s.members.present = append(s.members.present, etcd.Member{Node: "b", Address: "192.0.2.2:7467"})
+	s.members.refusal = &etcd.MemberExistsError{Node: "b", Address: "192.0.2.2:7467"}
 	for range 2 {
-		if again := s.joins(request).GetMember(); !slices.Equal(again.GetPeerAddresses(), []string{"192.0.2.1:7464"}) || again.GetKeyFile() == "" {
+		if again := s.joins(request).GetMember(); !slices.Equal(again.GetPeerAddresses(), []string{"192.0.2.1:7467"}) || again.GetKeyFile() == "" {
 			t.Errorf("the repetition gets %v", again)
 		}
 	}

@@ -28,7 +28,7 @@ func TestATokenIsValidForItsTimeAndWithoutOneForAnHour(t *testing.T) {
 		if end := made.GetExpireTime().AsTime(); !end.Equal(s.now.Add(want)) {
 			t.Errorf("it ends at %v", end)
 		}
-		if !slices.Equal(made.GetJoinAddresses(), []string{"192.0.2.1:7465"}) {
+		if !slices.Equal(made.GetJoinAddresses(), []string{"192.0.2.1:7468"}) {
 			t.Errorf("servers join at %v", made.GetJoinAddresses())
 		}
 	}
@@ -87,7 +87,7 @@ func TestACertificateIsRenewedForTheIdentityOfItsHolder(t *testing.T) {
 	s := start(t)
 	gateway := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b", Gateways: []*pb.GatewayCertificateRequest{gatewayRequest(t, "b-1")}})
 	member := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b",
-		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7464", CertificateRequest: certificateRequest(t)}})
+		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t)}})
 	for role, held := range map[string]*x509.Certificate{"gateway": parsed(t, gateway.GetGateways()[0].GetCertificate()),
 		"server": parsed(t, member.GetMember().GetCertificate())} {
 		s.Role = func(context.Context) string { return role }
@@ -105,8 +105,8 @@ func TestACertificateIsRenewedForTheIdentityOfItsHolder(t *testing.T) {
 
 func TestMembersAreListedWithTheirRecordsAndRemovedByTheirNode(t *testing.T) {
 	s := start(t)
-	s.members.present = []etcd.Member{{Address: "192.0.2.2:7464", Learner: true}, {Node: "a", Address: "192.0.2.1:7464", Reachable: true}}
-	if err := s.Store.SetServer(t.Context(), store.Server{Node: "b", PeerAddress: "192.0.2.2:7464"}); err != nil {
+	s.members.present = []etcd.Member{{Address: "192.0.2.2:7467", Learner: true}, {Node: "a", Address: "192.0.2.1:7467", Reachable: true}}
+	if err := s.Store.SetServer(t.Context(), store.Server{Node: "b", PeerAddress: "192.0.2.2:7467"}); err != nil {
 		t.Fatal(err)
 	}
 	listed, err := s.ListMembers(t.Context(), &pb.ListMembersRequest{})

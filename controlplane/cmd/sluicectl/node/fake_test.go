@@ -205,7 +205,7 @@ func (c *fakeCluster) Members(context.Context) ([]*pb.Member, error) {
 	var all []*pb.Member
 	for name, host := range map[string]string{"a": "192.0.2.1", "b": "192.0.2.2", "c": "192.0.2.3"} {
 		if slices.Contains(c.members, name) {
-			all = append(all, &pb.Member{Node: name, PeerAddress: host + ":7464", ApiAddress: host + ":7460"})
+			all = append(all, &pb.Member{Node: name, PeerAddress: host + ":7467", ApiAddress: host + ":7460"})
 		}
 	}
 	return all, nil

@@ -63,7 +63,7 @@ func TestInitMakesTheFilesUnitsAndObjectsOfANode(t *testing.T) {
 	if changed, out, err := f.initialised(cluster, Options{Pools: []string{"/srv/one", "/srv/two"}}); err != nil || !changed {
 		t.Fatalf("changed: %v, %v\n%s", changed, err, out)
 	}
-	if got := f.text(controlPlaneEnv); got != "# Flags\nFLAGS=\"--listen 192.0.2.1:7460 --node a --etcd-peer-address 192.0.2.1:7464 --join-listen 192.0.2.1:7465\"\n" {
+	if got := f.text(controlPlaneEnv); got != "# Flags\nFLAGS=\"--listen 192.0.2.1:7460 --node a --etcd-peer-address 192.0.2.1:7467 --join-listen 192.0.2.1:7468\"\n" {
 		t.Errorf("%s is %q", controlPlaneEnv, got)
 	}
 	if got := f.text("/etc/sluice/gateway-a-2.env"); got != "FLAGS=\"--control-plane 192.0.2.1:7460 --node a --metrics 127.0.0.1:7472\"\n" {

@@ -32,7 +32,7 @@ func newJoining(t *testing.T) *joining {
 	return &joining{fakeServer: f, cluster: cluster, response: &pb.JoinResponse{
 		Authority: "authority", SystemId: "f3579684", ApiAddresses: []string{"192.0.2.9:7460"}, AdministratorCertificate: "administrator",
 		Gateways: []*pb.GatewayCertificate{{Gateway: "b-1", Certificate: "certificate of b-1"}, {Gateway: "b-2", Certificate: "certificate of b-2"}},
-		Member:   &pb.MemberAdmission{Certificate: "server", PeerAddresses: []string{"192.0.2.9:7464"}, KeyFile: "key file", Cluster: "default"},
+		Member:   &pb.MemberAdmission{Certificate: "server", PeerAddresses: []string{"192.0.2.9:7467"}, KeyFile: "key file", Cluster: "default"},
 	}}
 }
 
@@ -45,7 +45,7 @@ func (j *joining) join(token string, options Options) (bool, string, error) {
 	if count := preflight.Run(j.t.Context(), &said); count > 0 {
 		j.t.Fatalf("%d problems:\n%s", count, said.String())
 	}
-	work := &Join{Preflight: preflight, Token: token, At: "192.0.2.9:7465", GatewaysOnly: j.gatewaysOnly, Certificates: "/root/sluice-certs",
+	work := &Join{Preflight: preflight, Token: token, At: "192.0.2.9:7468", GatewaysOnly: j.gatewaysOnly, Certificates: "/root/sluice-certs",
 		Call: func(_ context.Context, request *pb.JoinRequest) (*pb.JoinResponse, error) {
 			j.requests = append(j.requests, request)
 			return j.response, j.change("join")
@@ -68,7 +68,7 @@ func TestJoinMakesAMemberWithTwoGateways(t *testing.T) {
 		t.Fatalf("changed: %v, %v\n%s", changed, err, out)
 	}
 	request := j.requests[0]
-	if request.GetToken() != "token" || request.GetNode() != "b" || request.GetMember().GetPeerAddress() != "192.0.2.1:7464" || len(request.GetGateways()) != 2 {
+	if request.GetToken() != "token" || request.GetNode() != "b" || request.GetMember().GetPeerAddress() != "192.0.2.1:7467" || len(request.GetGateways()) != 2 {
 		t.Errorf("the request is %v", request)
 	}
 	block, _ := pem.Decode([]byte(request.GetGateways()[0].GetCertificateRequest()))
@@ -79,8 +79,8 @@ func TestJoinMakesAMemberWithTwoGateways(t *testing.T) {
 	if text := request.String(); strings.Contains(text, "PRIVATE KEY") {
 		t.Error("a private key leaves the server")
 	}
-	want := "--listen 192.0.2.1:7460 --node b --etcd-peer-address 192.0.2.1:7464 --join-listen 192.0.2.1:7465 " +
-		"--system-id f3579684 --cluster default --etcd-join 192.0.2.9:7464"
+	want := "--listen 192.0.2.1:7460 --node b --etcd-peer-address 192.0.2.1:7467 --join-listen 192.0.2.1:7468 " +
+		"--system-id f3579684 --cluster default --etcd-join 192.0.2.9:7467"
 	if got := flagsIn(j.text(controlPlaneEnv)); got != want {
 		t.Errorf("the flags of the control plane are %s", got)
 	}
@@ -221,7 +221,7 @@ func TestRefreshRestartsGatewaysThatRunWithOtherControlPlanes(t *testing.T) {
 		if got := flagsIn(f.text("/etc/sluice/gateway-a-2.env")); !strings.HasPrefix(got, "--control-plane 192.0.2.1:7460 --control-plane 192.0.2.2:7460 --control-plane 192.0.2.3:7460 ") {
 			t.Errorf("the flags of a-2 are %s", got)
 		}
-		if got := flagsIn(f.text(controlPlaneEnv)); !strings.HasSuffix(got, " --etcd-join 192.0.2.2:7464,192.0.2.3:7464") {
+		if got := flagsIn(f.text(controlPlaneEnv)); !strings.HasSuffix(got, " --etcd-join 192.0.2.2:7467,192.0.2.3:7467") {
 			t.Errorf("the flags of the control plane are %s", got)
 		}
 		f.started()

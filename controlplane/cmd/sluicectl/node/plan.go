@@ -17,15 +17,15 @@ const (
 	forwardingPort   = 3261
 	controlPlanePort = 7460
 	controlMetrics   = 7461
-	peerPort         = 7464
-	joinPort         = 7465
+	peerPort         = 7467
+	joinPort         = 7468
 	gatewayMetrics   = 7462
 	portStep         = 10
 	gatewaysPerNode  = 2
 )
 
 // JoinPort is the port of the service at which servers join.
-const JoinPort = "7465"
+const JoinPort = "7468"
 
 // DefaultFabric is the name of the fabric of a node that names none.
 const DefaultFabric = "default"
