@@ -173,9 +173,9 @@ test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, contr
 	@.ci/deps go faults
 	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
-test-guest: build-cluster ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s; faults of a host that sluice-host finds
+test-guest: build-cluster ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP; sessions while a disk hangs for 60 s; SCENARIOS=host-check: faults of a host that sluice-host finds
 	@.ci/deps guest clients go
-	@.ci/tier guest tests/guest/run
+	@.ci/tier guest tests/guest/run $(SCENARIOS)
 
 test-ipsec: build-gateway ## the IPsec recipe of SECURITY.md in a QEMU guest: nothing of a host's data is on the wire in clear
 	@.ci/deps guest clients
