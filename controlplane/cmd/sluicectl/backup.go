@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -14,23 +15,41 @@ import (
 )
 
 func backupCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use: "backup FILE", Args: cobra.ExactArgs(1),
+	kept := backupDirectory{}
+	command := &cobra.Command{
+		Use: "backup FILE | --directory DIRECTORY", Args: cobra.MaximumNArgs(1),
 		Short: "Save a consistent copy of the control plane's store (not the volumes' data)",
 		Long: "Save a consistent copy of the control plane's store, for `sluice-controlplane restore`. Secrets in it are " +
 			"encrypted: keep the key file, too, elsewhere. The volumes' data is no part of it. The control plane records the time: " +
-			"if the last backup is old, `doctor` says so.",
+			"if the last backup is old, `doctor` says so.\n\n" +
+			"With --directory, the name of the file has the time in UTC, and older files of such names are removed after success, except --keep.",
 		RunE: func(command *cobra.Command, names []string) error {
+			if (len(names) == 1) == (kept.path != "") {
+				return usagef("give either FILE or --directory")
+			}
+			if kept.keep < 1 {
+				return usagef("--keep %d: it is at least 1", kept.keep)
+			}
+			name := kept.next(time.Now())
+			if len(names) == 1 {
+				name = names[0]
+			}
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				written, err := backup(ctx, pb.NewMaintenanceServiceClient(connection), names[0])
+				written, err := backup(ctx, pb.NewMaintenanceServiceClient(connection), name)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(command.OutOrStdout(), "%d bytes in %s\n", written, names[0])
-				return err
+				_, err = fmt.Fprintf(command.OutOrStdout(), "%d bytes in %s\n", written, name)
+				if err != nil || kept.path == "" {
+					return err
+				}
+				return kept.removeOld()
 			})
 		},
 	}
+	command.Flags().StringVar(&kept.path, "directory", "", "existing directory for the file, in the place of FILE")
+	command.Flags().IntVar(&kept.keep, "keep", defaultKept, "number of files that stay in --directory")
+	return command
 }
 
 // backup writes to another name and renames: the file of that name is complete, or the previous one.

@@ -106,6 +106,7 @@ var examples = map[string][]string{
 	"node drain":        {"node drain b"},
 	"node remove":       {"node remove b"},
 	"node refresh":      {"node refresh"},
+	"node renew":        {"node renew", "node renew --all"},
 	"node token create": {"node token create", "node token create --ttl 10m"},
 	"node token list":   {"node token list"},
 	"node token revoke": {"node token revoke qkzvx2ab"},

@@ -54,10 +54,11 @@ var (
 		"Its holder cannot connect to the control plane any more. A gateway without a stream continues to serve.",
 		"Issue another certificate: `sluice-controlplane certs`, or where the certificates of the system come from.")
 	ruleCertificateEndsSoon = rule("CertificateEndsSoon", Warning,
-		"A certificate ends within 30 days. cert-manager and the operator renew certificates 120 days before their end, so renewal does not "+
-			"work.",
+		"A certificate ends within 30 days. cert-manager, the operator and `sluice-certificates.timer` renew certificates 120 days before "+
+			"their end, so renewal does not work.",
 		"Nothing until then. Afterwards the holder cannot connect.",
-		"Issue another certificate: `sluice-controlplane certs`, or look at the logs of the operator and cert-manager.")
+		"Issue another certificate: `sluicectl node renew` on a server that `sluicectl node` has set up, or `sluice-controlplane certs`. Look at "+
+			"the logs of the operator, of cert-manager, or of `sluice-certificates.service`.")
 	ruleBackupOld = rule("BackupOld", Warning,
 		"The last backup of the store is older than `--backup-limit` of the replicas (8 days). Only backups through the API count.",
 		"Nothing now. If the store is lost, so are all changes since that backup, and access to volumes that were created since.",

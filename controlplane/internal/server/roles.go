@@ -116,7 +116,7 @@ func allow(identity Identity, method string, insecure bool) error {
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
 	case name == "RenewCertificate":
-		allowed = identity.Role == RoleGateway || identity.Role == RoleServer
+		allowed = identity.Role == RoleGateway || identity.Role == RoleServer || identity.Role == RoleAdmin
 	case identity.Role == RoleServer:
 		allowed = false
 	case identity.Role == RoleCSI:

@@ -53,8 +53,8 @@ type MembershipServiceClient interface {
 	// same authority can be stored again. Errors: INVALID_ARGUMENT (no authority, or the key is that of another one),
 	// FAILED_PRECONDITION (this replica does not trust the authority: `serve --tls-ca` lacks it).
 	ImportAuthority(ctx context.Context, in *ImportAuthorityRequest, opts ...grpc.CallOption) (*ImportAuthorityResponse, error)
-	// Signs a new certificate for the identity of the caller, which is a gateway or a server of the control plane. Only these two roles
-	// may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
+	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
+	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
 	RenewCertificate(ctx context.Context, in *RenewCertificateRequest, opts ...grpc.CallOption) (*RenewCertificateResponse, error)
 }
 
@@ -161,8 +161,8 @@ type MembershipServiceServer interface {
 	// same authority can be stored again. Errors: INVALID_ARGUMENT (no authority, or the key is that of another one),
 	// FAILED_PRECONDITION (this replica does not trust the authority: `serve --tls-ca` lacks it).
 	ImportAuthority(context.Context, *ImportAuthorityRequest) (*ImportAuthorityResponse, error)
-	// Signs a new certificate for the identity of the caller, which is a gateway or a server of the control plane. Only these two roles
-	// may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
+	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
+	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
 	RenewCertificate(context.Context, *RenewCertificateRequest) (*RenewCertificateResponse, error)
 	mustEmbedUnimplementedMembershipServiceServer()
 }

@@ -53,6 +53,7 @@ func (i *Init) Run(ctx context.Context, to io.Writer) (changed bool, err error) 
 	for _, object := range i.Plan.sharedObjects() {
 		steps = append(steps, ensure(cluster, object))
 	}
+	steps = append(steps, i.System.backupStep(), i.System.renewalStep())
 	steps = append(steps, i.System.nodeSteps(i.Plan, cluster, i.Plan.endpoints())...)
 	return runSteps(ctx, to, steps)
 }

@@ -91,8 +91,9 @@ func (j *Join) controlPlaneSteps() []step {
 	if access := j.Access(); access != (Access{}) {
 		steps = append(steps, step{what: "store the access of the administrator as a context of sluicectl",
 			run: func(context.Context) (bool, error) { return j.StoreAccess(access) }})
+		steps = append(steps, j.system().backupStep())
 	}
-	return steps
+	return append(steps, j.system().renewalStep())
 }
 
 // Access is the administrator's to the control plane of this server. It is empty for a server that is no member: then the administrator

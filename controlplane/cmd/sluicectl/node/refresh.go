@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -22,8 +22,7 @@ func (r *Refresh) Run(ctx context.Context, to io.Writer) (changed bool, err erro
 		return false, err
 	}
 	if plan == nil || len(plan.Fabrics) == 0 {
-		return false, errors.New("this server was not set up by `sluicectl node init` or `sluicectl node join`: " + RecordFile +
-			" is missing or not complete. Run that command, or edit the files /etc/sluice/gateway-NAME.env")
+		return false, fmt.Errorf("%w. Run that command, or edit the files /etc/sluice/gateway-NAME.env", errNotSetUp)
 	}
 	members, err := r.Cluster.Members(ctx)
 	if err != nil {

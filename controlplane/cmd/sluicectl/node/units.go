@@ -10,6 +10,23 @@ const sampleUnit = "sluice-gateway.service"
 
 const controlPlaneUnit = "sluice-controlplane.service"
 
+// Timers of the package sluicectl.
+const (
+	backupTimer       = "sluice-backup.timer"
+	certificatesTimer = "sluice-certificates.timer"
+)
+
+// backupStep needs an administrator's access on this server.
+func (s *System) backupStep() step {
+	return step{what: "back the store up every day, in /var/lib/sluice-backups (" + backupTimer + ")",
+		run: func(ctx context.Context) (bool, error) { return s.startUnit(ctx, backupTimer) }}
+}
+
+func (s *System) renewalStep() step {
+	return step{what: "renew the certificates of this server in time (" + certificatesTimer + ")",
+		run: func(ctx context.Context) (bool, error) { return s.startUnit(ctx, certificatesTimer) }}
+}
+
 // unitProperty returns a property of a unit, as systemctl prints it.
 func (s *System) unitProperty(ctx context.Context, unit, property string) (string, error) {
 	value, err := s.Run(ctx, "systemctl", "show", "--value", "-p", property, unit)
