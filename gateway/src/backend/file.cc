@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "backend/atomic_write.h"
@@ -168,7 +169,8 @@ Result<uint32_t> direct_alignment(int fd, const Spec& spec) {
 // a call with RWF_NOWAIT, on a reactor. Other file systems refuse the flag, and return EAGAIN from
 // such a call.
 void load_extents(int fd) {
-  fiemap request{};
+  fiemap request;  // it ends with an array of size 0, so it can't be initialised with {}
+  std::memset(&request, 0, sizeof request);
   request.fm_length = FIEMAP_MAX_OFFSET;
   request.fm_flags = FIEMAP_FLAG_CACHE;
   ioctl(fd, FS_IOC_FIEMAP, &request);
