@@ -190,10 +190,13 @@ test-powercut: build-gateway ## the gateway's machine loses power under load: wh
 	@.ci/deps guest clients
 	@.ci/tier powercut tests/powercut/run
 
-test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, node init and join, a cluster, upgrade, removal
+test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, node init and join, a cluster, upgrade, removal; BEFORE=REVISION: also an upgrade from that
 	@$(MAKE) --no-print-directory package
 	@.ci/deps package-test repository clients
-	@.ci/tier package tests/package/run
+ifneq ($(BEFORE),)
+	@.ci/packaging/before $(BEFORE)
+endif
+	@BEFORE=$(BEFORE) .ci/tier package tests/package/run
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
 	@.ci/deps build clang

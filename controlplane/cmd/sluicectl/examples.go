@@ -107,6 +107,7 @@ var examples = map[string][]string{
 	"node remove":       {"node remove b"},
 	"node refresh":      {"node refresh"},
 	"node renew":        {"node renew", "node renew --all"},
+	"node upgrade":      {"node upgrade", "node upgrade ./sluice-controlplane_0.2.0_amd64.deb ./sluice-gateway_0.2.0_amd64.deb ./sluicectl_0.2.0_amd64.deb"},
 	"node token create": {"node token create", "node token create --ttl 10m"},
 	"node token list":   {"node token list"},
 	"node token revoke": {"node token revoke qkzvx2ab"},

@@ -18,7 +18,7 @@ func nodeCommand(g *globals) *cobra.Command {
 			"docs/INSTALL.md lists them.",
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(nodeCheck(), nodeInit(g), nodeJoin(g), nodeRefresh(g), nodeRenew(g), nodeToken(g), nodeList(g), nodeDrain(g),
+	command.AddCommand(nodeCheck(), nodeInit(g), nodeJoin(g), nodeRefresh(g), nodeRenew(g), nodeUpgrade(g), nodeToken(g), nodeList(g), nodeDrain(g),
 		nodeRemove(g))
 	return command
 }

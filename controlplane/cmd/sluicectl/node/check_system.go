@@ -30,7 +30,7 @@ var packages = []string{"sluice-controlplane", "sluice-gateway", "sluicectl"}
 func (p *Preflight) checkPackages(ctx context.Context) (string, []Problem) {
 	const remedy = "install the packages of one release: apt-get install ./sluice*.deb"
 	// dpkg-query exits with 1 if it does not know one of them, and prints the others.
-	printed, _ := p.System.Run(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${Version} ${db:Status-Status}\n"}, packages...)...)
+	printed, _ := p.System.installedVersions(ctx)
 	versions := map[string]string{}
 	for line := range strings.Lines(printed) {
 		if words := strings.Fields(line); len(words) == 3 && words[2] == "installed" {

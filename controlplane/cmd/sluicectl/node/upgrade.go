@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Upgrade installs newer packages on this server while hosts continue.
+type Upgrade struct {
+	System  *System
+	Cluster Cluster
+	// Packages are files of packages; none: apt takes the packages from its repositories.
+	Packages []string
+	// Findings are the findings that forbid an upgrade, each in one line.
+	Findings func(context.Context) ([]string, error)
+}
+
+// findingsAgain is the interval at which the findings are read after an upgrade.
+const findingsAgain = time.Second
+
+// Run checks the system, saves the store, installs the packages, and waits until everything on this server serves again. An interrupted run
+// can be repeated. changed: packages were replaced.
+func (u *Upgrade) Run(ctx context.Context, to io.Writer) (changed bool, err error) {
+	plan, err := u.System.readRecord()
+	if err != nil {
+		return false, err
+	}
+	if plan == nil || len(plan.Fabrics) == 0 {
+		return false, errNotSetUp
+	}
+	steps := []step{{what: "look for findings of the system", waits: true, run: u.check}}
+	if u.System.hasUnit(ctx, backupTimer) {
+		steps = append(steps, step{what: "save the store in /var/lib/sluice-backups", waits: true, run: func(ctx context.Context) (bool, error) {
+			_, err := u.System.Run(ctx, "systemctl", "start", strings.TrimSuffix(backupTimer, ".timer")+".service")
+			return false, err
+		}})
+	}
+	var objects []proto.Message
+	for _, object := range plan.gatewayObjects() {
+		objects = append(objects, object)
+	}
+	for _, object := range plan.poolObjects() {
+		objects = append(objects, object)
+	}
+	steps = append(steps,
+		step{what: "install the packages: the control plane and the gateways start again, one after the other", run: u.install},
+		awaited(u.Cluster, objects...),
+		step{what: "wait until the system has no finding", waits: true, run: u.settle})
+	return runSteps(ctx, to, steps)
+}
+
+// hasUnit reports whether systemd starts a unit at a boot. A server with gateways only has no timer of backups.
+func (s *System) hasUnit(ctx context.Context, unit string) bool {
+	word, _ := s.Run(ctx, "systemctl", "is-enabled", unit)
+	return strings.TrimSpace(word) == "enabled"
+}
+
+// check refuses the upgrade of a system that is not well: the restart of a gateway could be what takes the last path from a host.
+func (u *Upgrade) check(ctx context.Context) (bool, error) {
+	found, err := u.Findings(ctx)
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	return false, fmt.Errorf("nothing was changed, because the system has findings: %s; remedy: `sluicectl doctor`, or --ignore NAME if a finding "+
+		"does not matter", strings.Join(found, "; "))
+}
+
+func (u *Upgrade) install(ctx context.Context) (changed bool, err error) {
+	before, err := u.System.installedVersions(ctx)
+	if err != nil {
+		return false, err
+	}
+	arguments := []string{"install", "-q", "-y", "--no-install-recommends"}
+	if len(u.Packages) > 0 {
+		for _, file := range u.Packages {
+			at, err := filepath.Abs(file) // apt takes a name without a slash for that of a package
+			if err != nil {
+				return false, err
+			}
+			arguments = append(arguments, at)
+		}
+	} else {
+		if _, err := u.System.Run(ctx, "apt-get", "update", "-q"); err != nil {
+			return false, err
+		}
+		arguments = append(append(arguments, "--only-upgrade"), packages...)
+	}
+	if _, err := u.System.Run(ctx, "apt-get", arguments...); err != nil {
+		return false, err
+	}
+	after, err := u.System.installedVersions(ctx)
+	return after != before, err
+}
+
+// installedVersions returns the versions of all packages, in one text.
+func (s *System) installedVersions(ctx context.Context) (string, error) {
+	return s.Run(ctx, "dpkg-query", append([]string{"-W", "-f", "${Package} ${Version} ${db:Status-Status}\n"}, packages...)...)
+}
+
+// settle waits until the restarts have left no finding.
+func (u *Upgrade) settle(ctx context.Context) (bool, error) {
+	for {
+		found, err := u.Findings(ctx)
+		if err == nil && len(found) == 0 {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, errors.Join(err, fmt.Errorf("the packages are installed, and the system has findings: %s", strings.Join(found, "; ")))
+		case <-time.After(findingsAgain):
+		}
+	}
+}
