@@ -163,11 +163,7 @@ func (f *Findings) refresh(ctx context.Context, now time.Time) {
 // current waits until the view has everything that is stored now, and reads the facts, because the caller may have changed something
 // just before. If etcd does not answer, the findings are those of the view, and that etcd does not answer is one of them.
 func (f *Findings) current(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, currentLimit)
-	defer cancel()
-	if version, err := f.store.Revision(ctx); err == nil {
-		_ = f.view.WaitFor(ctx, version) // otherwise the watches are behind, and the findings, too
-	}
+	catchUp(ctx, f.store, f.view)
 	f.refresh(context.WithoutCancel(ctx), time.Now())
 }
 

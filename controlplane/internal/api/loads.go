@@ -108,6 +108,7 @@ func (l *Loads) ListLoads(ctx context.Context, r *pb.ListLoadsRequest) (*pb.List
 		return nil, statusOf(err)
 	}
 	l.await(ctx)
+	catchUp(ctx, l.store, l.view)
 	size := int(r.GetPageSize())
 	if size == 0 {
 		size = store.DefaultPageSize
