@@ -22,9 +22,9 @@ func nodeUpgrade(g *globals) *cobra.Command {
 	command := &cobra.Command{
 		Use: "upgrade [PACKAGE-FILE...]", Short: "Install newer packages on this server while hosts continue",
 		Long: "Install newer packages on this server: the files, or without files what apt finds in its repositories. Run it as root, on one server\n" +
-			"after the other. A finding of the system forbids it. The store is saved first. Control plane and gateways then start again, one after\n" +
-			"the other; each gateway hands its volumes over before it ends, so hosts continue over the others. The command ends once the gateways and\n" +
-			"pools of this server serve again and the system has no finding. It can be repeated after an interruption.",
+			"after the other. A finding of the system forbids it. The store is saved first. The control plane and each gateway then start again. A gateway\n" +
+			"hands its volumes over before it ends, and the next one waits until the hosts have returned to it. The command ends once the gateways\n" +
+			"and pools of this server serve again and the system has no finding. It can be repeated after an interruption.",
 		RunE: func(command *cobra.Command, files []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), waitTimeout)
 			defer cancel()
@@ -34,6 +34,7 @@ func nodeUpgrade(g *globals) *cobra.Command {
 			work.Findings = func(ctx context.Context) ([]string, error) {
 				return cluster.forbidding(ctx, append(ignored, unrelated...))
 			}
+			work.Sessions = cluster.sessionsOn
 			changed, err := work.Run(ctx, command.OutOrStdout())
 			if err != nil {
 				return err
@@ -49,6 +50,16 @@ func nodeUpgrade(g *globals) *cobra.Command {
 	command.Flags().StringSliceVar(&ignored, "ignore", nil, "names of findings that do not forbid the upgrade; "+
 		"PathsNotRedundant and BackupOld never do")
 	return command
+}
+
+// sessionsOn returns the number of sessions of hosts on a gateway.
+func (c *nodeCluster) sessionsOn(ctx context.Context, gateway string) (count int, err error) {
+	err = c.use(ctx, func(ctx context.Context, connection *grpc.ClientConn) error {
+		found, err := pb.NewGatewayServiceClient(connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: gateway})
+		count = int(found.GetGateway().GetStatus().GetSessions())
+		return err
+	})
+	return count, err
 }
 
 // forbidding returns the critical findings and warnings, one line each, without those of some names.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,10 +21,17 @@ type Upgrade struct {
 	Packages []string
 	// Findings are the findings that forbid an upgrade, each in one line.
 	Findings func(context.Context) ([]string, error)
+	// Sessions is the number of sessions of hosts on a gateway.
+	Sessions func(ctx context.Context, gateway string) (int, error)
 }
 
-// findingsAgain is the interval at which the findings are read after an upgrade.
-const findingsAgain = time.Second
+const (
+	// lookAgain is the interval at which findings and sessions are read.
+	lookAgain = 500 * time.Millisecond
+	// hostsReturn bounds the wait for the hosts of a gateway that has started again. open-iscsi logs in again within some seconds. A host
+	// that was switched off meanwhile does not return.
+	hostsReturn = time.Minute
+)
 
 // Run checks the system, saves the store, installs the packages, and waits until everything on this server serves again. An interrupted run
 // can be repeated. changed: packages were replaced.
@@ -50,7 +58,13 @@ func (u *Upgrade) Run(ctx context.Context, to io.Writer) (changed bool, err erro
 		objects = append(objects, object)
 	}
 	steps = append(steps,
-		step{what: "install the packages: the control plane and the gateways start again, one after the other", run: u.install},
+		step{what: "install the packages: the control plane starts again", run: u.install})
+	for i, one := range plan.gateways() {
+		steps = append(steps, step{what: "start the gateway " + one.name + " again, and wait until its hosts have returned", run: func(ctx context.Context) (bool, error) {
+			return u.restart(ctx, to, one, objects[i])
+		}})
+	}
+	steps = append(steps,
 		awaited(u.Cluster, objects...),
 		step{what: "wait until the system has no finding", waits: true, run: u.settle})
 	return runSteps(ctx, to, steps)
@@ -92,11 +106,56 @@ func (u *Upgrade) install(ctx context.Context) (changed bool, err error) {
 		}
 		arguments = append(append(arguments, "--only-upgrade"), packages...)
 	}
-	if _, err := u.System.Run(ctx, "apt-get", arguments...); err != nil {
+	// The package of the gateway would start all gateways again, without waiting for hosts.
+	if _, err := u.System.Run(ctx, "env", append([]string{"SLUICE_RESTART=no", "apt-get"}, arguments...)...); err != nil {
 		return false, err
 	}
 	after, err := u.System.installedVersions(ctx)
 	return after != before, err
+}
+
+// restart starts a gateway again that runs with a program which was replaced. It ends once the gateway is ready and has its hosts again, so
+// that the next gateway is not the last path of a host.
+func (u *Upgrade) restart(ctx context.Context, to io.Writer, one gateway, object proto.Message) (changed bool, err error) {
+	replaced, err := u.System.runsReplaced(ctx, one.unit())
+	if err != nil || !replaced {
+		return false, err
+	}
+	before, err := u.Sessions(ctx, one.name)
+	if err != nil {
+		return false, err
+	}
+	if _, err := u.System.Run(ctx, "systemctl", "restart", one.unit()); err != nil {
+		return false, &unitError{one.unit(), err}
+	}
+	if err := u.Cluster.WaitUsable(ctx, object); err != nil {
+		return true, err
+	}
+	patience := time.After(hostsReturn)
+	for {
+		now, err := u.Sessions(ctx, one.name)
+		if err == nil && now >= before {
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return true, errors.Join(err, ctx.Err())
+		case <-patience:
+			_, _ = fmt.Fprintf(to, "  %d of %d sessions have returned within %s: a host may be down\n", now, before, hostsReturn)
+			return true, err
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// runsReplaced reports whether the program of a unit's process was replaced since its start. A unit that does not run has none.
+func (s *System) runsReplaced(ctx context.Context, unit string) (bool, error) {
+	process, err := s.unitProperty(ctx, unit, "MainPID")
+	if err != nil || process == "0" {
+		return false, err
+	}
+	program, err := os.Readlink(s.path("/proc/" + process + "/exe"))
+	return strings.HasSuffix(program, " (deleted)"), err
 }
 
 // installedVersions returns the versions of all packages, in one text.
@@ -114,7 +173,7 @@ func (u *Upgrade) settle(ctx context.Context) (bool, error) {
 		select {
 		case <-ctx.Done():
 			return false, errors.Join(err, fmt.Errorf("the packages are installed, and the system has findings: %s", strings.Join(found, "; ")))
-		case <-time.After(findingsAgain):
+		case <-time.After(lookAgain):
 		}
 	}
 }
