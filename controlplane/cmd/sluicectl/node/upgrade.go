@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,15 @@ type Upgrade struct {
 	Findings func(context.Context) ([]string, error)
 	// Sessions is the number of sessions of hosts on a gateway.
 	Sessions func(ctx context.Context, gateway string) (int, error)
+	// Well is how long the system must have no finding before a gateway starts again; 0: findingsAppear.
+	Well time.Duration
 }
 
 const (
 	// lookAgain is the interval at which findings and sessions are read.
 	lookAgain = 500 * time.Millisecond
+	// findingsAppear is the time after which each fault is a finding. A system without a finding for so long is well.
+	findingsAppear = 5 * time.Second
 	// hostsReturn bounds the wait for the hosts of a gateway that has started again. open-iscsi logs in again within some seconds. A host
 	// that was switched off meanwhile does not return.
 	hostsReturn = time.Minute
@@ -58,15 +63,14 @@ func (u *Upgrade) Run(ctx context.Context, to io.Writer) (changed bool, err erro
 		objects = append(objects, object)
 	}
 	steps = append(steps,
-		step{what: "install the packages: the control plane starts again", run: u.install})
+		step{what: "install the packages: the control plane starts again", run: u.install},
+		awaited(u.Cluster, objects...))
 	for i, one := range plan.gateways() {
 		steps = append(steps, step{what: "start the gateway " + one.name + " again, and wait until its hosts have returned", run: func(ctx context.Context) (bool, error) {
 			return u.restart(ctx, to, one, objects[i])
 		}})
 	}
-	steps = append(steps,
-		awaited(u.Cluster, objects...),
-		step{what: "wait until the system has no finding", waits: true, run: u.settle})
+	steps = append(steps, awaited(u.Cluster, objects...), step{what: "wait until the system has no finding", waits: true, run: u.settle})
 	return runSteps(ctx, to, steps)
 }
 
@@ -121,6 +125,10 @@ func (u *Upgrade) restart(ctx context.Context, to io.Writer, one gateway, object
 	if err != nil || !replaced {
 		return false, err
 	}
+	// The control plane, or the gateway before, has just started again.
+	if _, err := u.settle(ctx); err != nil {
+		return false, err
+	}
 	before, err := u.Sessions(ctx, one.name)
 	if err != nil {
 		return false, err
@@ -165,9 +173,12 @@ func (s *System) installedVersions(ctx context.Context) (string, error) {
 
 // settle waits until the restarts have left no finding.
 func (u *Upgrade) settle(ctx context.Context) (bool, error) {
+	well := time.Now()
 	for {
 		found, err := u.Findings(ctx)
-		if err == nil && len(found) == 0 {
+		if err != nil || len(found) > 0 {
+			well = time.Now()
+		} else if time.Since(well) >= cmp.Or(u.Well, findingsAppear) {
 			return false, nil
 		}
 		select {
