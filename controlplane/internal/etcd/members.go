@@ -35,7 +35,7 @@ var (
 	// ErrLastMember: the only member cannot be removed.
 	ErrLastMember = errors.New("it is the only member: its removal would destroy the store")
 	// ErrNotNow: the other members do not permit the change at present.
-	ErrNotNow = errors.New("the members do not permit the change at present: look at those that are unreachable, and repeat it")
+	ErrNotNow = errors.New("the members do not permit the change at present: make the unreachable members reachable, and repeat it")
 )
 
 // MemberExistsError: the address belongs to a member that has data.
@@ -56,7 +56,7 @@ type Member struct {
 	id                 uint64
 }
 
-// Members returns the members, without and then with those that never started, each in the order of their addresses.
+// Members returns the members in the order of their names. Members that have never started have no name, and come first.
 func (e *Embedded) Members(ctx context.Context) ([]Member, error) {
 	listed, err := e.listMembers(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func notNow(err error) error {
 	return err
 }
 
-// enter makes a started member one that votes, and that the others reach at its address.
+// enter makes a started member a voter, and tells the other members its address.
 func (e *Embedded) enter(ctx context.Context) error {
 	if e.peering == nil {
 		return nil

@@ -32,13 +32,13 @@ type Peering struct {
 	Join []string
 	// CA, Certificate and Key are files in PEM. The certificate is for servers and for clients, and names the host of Address.
 	CA, Certificate, Key string
-	// CommonName is the only one that certificates of members have.
+	// CommonName is that of the certificates of all members.
 	CommonName string
 	// Waiting is called every ten seconds while the start waits for other members, with the reason.
 	Waiting func(reason string)
 }
 
-// DirectoryLostError: a member that joins is known to the cluster as one that had data. An empty member with its identity would vote
+// DirectoryLostError: the cluster knows that a joining member has had data. An empty member with its identity would vote
 // as if it had never confirmed any change, and changes that were acknowledged could be lost.
 type DirectoryLostError struct {
 	// Directory is empty, and was that of the member Node at Address.

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -178,4 +179,16 @@ func calledWith(ctx context.Context, certificate *x509.Certificate) context.Cont
 func gatewayRequest(t *testing.T, name string) *pb.GatewayCertificateRequest {
 	t.Helper()
 	return &pb.GatewayCertificateRequest{Gateway: name, CertificateRequest: certificateRequest(t)}
+}
+
+// gateway creates a Gateway of a node, with its pool and fabric.
+func (s *system) gateway(name, node string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	if err := errors.Join(s.Store.Fabrics.Create(ctx, &model.Fabric{Meta: model.Meta{Name: "red"}}, false),
+		s.Store.GatewayPools.Create(ctx, &model.GatewayPool{Meta: model.Meta{Name: "default"}, Spec: model.GatewayPoolSpec{Fabrics: []string{"red"}}}, false),
+		s.Store.Gateways.Create(ctx, &model.Gateway{Meta: model.Meta{Name: name}, Spec: model.GatewaySpec{GatewayPool: "default", Node: node,
+			ForwardingAddress: "192.0.2.7:3261", Portals: []model.Portal{{Listen: "192.0.2.7:3260", Fabric: "red"}}}}, false)); err != nil {
+		s.t.Fatal(err)
+	}
 }

@@ -1,7 +1,6 @@
 package join_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -164,12 +163,7 @@ func TestATokenThatIsNotValidIsRefused(t *testing.T) {
 func TestAServerCannotTakeTheIdentityOfAnotherGateway(t *testing.T) {
 	s := start(t)
 	ctx := t.Context()
-	if err := errors.Join(s.Store.Fabrics.Create(ctx, &model.Fabric{Meta: model.Meta{Name: "red"}}, false),
-		s.Store.GatewayPools.Create(ctx, &model.GatewayPool{Meta: model.Meta{Name: "default"}, Spec: model.GatewayPoolSpec{Fabrics: []string{"red"}}}, false),
-		s.Store.Gateways.Create(ctx, &model.Gateway{Meta: model.Meta{Name: "b-1"}, Spec: model.GatewaySpec{GatewayPool: "default", Node: "other",
-			ForwardingAddress: "192.0.2.7:3261", Portals: []model.Portal{{Listen: "192.0.2.7:3260", Fabric: "red"}}}}, false)); err != nil {
-		t.Fatal(err)
-	}
+	s.gateway("b-1", "other")
 	asks := func(node string, gateways ...*pb.GatewayCertificateRequest) error {
 		_, err := s.join.Join(ctx, &pb.JoinRequest{Token: s.token(), Node: node, Gateways: gateways})
 		return err

@@ -99,7 +99,7 @@ func (m *Membership) RevokeJoinToken(ctx context.Context, request *pb.RevokeJoin
 		return nil, api.StatusOf(err)
 	}
 	if !found {
-		return nil, status.Errorf(codes.NotFound, "no valid token has the id %q: the list of tokens shows those that are valid", request.GetId())
+		return nil, status.Errorf(codes.NotFound, "no valid token has the id %q: ListJoinTokens lists the valid tokens", request.GetId())
 	}
 	return &pb.RevokeJoinTokenResponse{}, nil
 }
@@ -209,15 +209,34 @@ func (m *Membership) RenewCertificate(ctx context.Context, request *pb.RenewCert
 	if !secured || len(info.State.PeerCertificates) == 0 {
 		return nil, status.Error(codes.PermissionDenied, "a connection without a certificate has none to renew")
 	}
+	present := info.State.PeerCertificates[0]
+	if err := m.mayRenew(ctx, present.Subject.CommonName); err != nil {
+		return nil, err
+	}
 	signer, err := m.signer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	present := info.State.PeerCertificates[0]
 	leaf := certs.Leaf{CommonName: present.Subject.CommonName, Role: m.Role(ctx), Hosts: certs.Hosts(present)}
 	signed, err := signer.Sign(leaf, public)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "certificate: %v", err)
 	}
 	return &pb.RenewCertificateResponse{Certificate: signed, Authority: signer.PEM()}, nil
+}
+
+// mayRenew refuses a gateway whose object was deleted: it would otherwise keep an identity of the system without end.
+func (m *Membership) mayRenew(ctx context.Context, name string) error {
+	if m.Role(ctx) != "gateway" {
+		return nil
+	}
+	_, err := m.Store.Gateways.Get(ctx, name)
+	var absent *store.NotFoundError
+	if errors.As(err, &absent) {
+		return status.Errorf(codes.FailedPrecondition, "there is no gateway %s: a deleted gateway does not get another certificate", name)
+	}
+	if err != nil {
+		return api.StatusOf(err)
+	}
+	return nil
 }

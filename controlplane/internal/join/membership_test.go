@@ -55,6 +55,7 @@ func TestWithoutAnAuthorityNothingIsSignedAndTheRemedyIsNamed(t *testing.T) {
 	_, err := s.CreateJoinToken(t.Context(), &pb.CreateJoinTokenRequest{})
 	refused(t, err, codes.FailedPrecondition, "the store has no certificate authority")
 	held := &x509.Certificate{}
+	s.Role = func(context.Context) string { return "server" }
 	_, err = s.RenewCertificate(calledWith(t.Context(), held), &pb.RenewCertificateRequest{CertificateRequest: certificateRequest(t)})
 	refused(t, err, codes.FailedPrecondition, "ImportAuthority")
 }
@@ -88,6 +89,10 @@ func TestACertificateIsRenewedForTheIdentityOfItsHolder(t *testing.T) {
 	gateway := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b", Gateways: []*pb.GatewayCertificateRequest{gatewayRequest(t, "b-1")}})
 	member := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b",
 		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t)}})
+	removed := parsed(t, gateway.GetGateways()[0].GetCertificate())
+	_, err := s.RenewCertificate(calledWith(t.Context(), removed), &pb.RenewCertificateRequest{CertificateRequest: certificateRequest(t)})
+	refused(t, err, codes.FailedPrecondition, "there is no gateway b-1")
+	s.gateway("b-1", "b")
 	for role, held := range map[string]*x509.Certificate{"gateway": parsed(t, gateway.GetGateways()[0].GetCertificate()),
 		"server": parsed(t, member.GetMember().GetCertificate())} {
 		s.Role = func(context.Context) string { return role }

@@ -22,7 +22,7 @@ type JoinToken struct {
 
 func (s *Store) joinTokenPrefix() string { return s.prefix + "join-tokens/" }
 
-// AddJoinToken stores a token that is valid from now for a time, and deletes those that have ended. It returns the token with its times.
+// AddJoinToken stores a token that is valid from now for the time ttl, and deletes expired tokens. It returns the token with its times.
 func (s *Store) AddJoinToken(ctx context.Context, token JoinToken, ttl time.Duration) (JoinToken, error) {
 	token.Created = s.now().UTC()
 	token.Expires = token.Created.Add(ttl)

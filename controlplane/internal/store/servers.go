@@ -35,7 +35,7 @@ func (s *Store) SetServer(ctx context.Context, server Server) error {
 	return s.putRecord(ctx, s.serverPrefix()+server.Node, server)
 }
 
-// Servers returns all records, also of servers that are members no more, in the order of their nodes.
+// Servers returns all records, also of former members, in the order of their nodes.
 func (s *Store) Servers(ctx context.Context) ([]Server, error) {
 	return readRecords[Server](ctx, s, s.serverPrefix())
 }

@@ -54,7 +54,8 @@ type MembershipServiceClient interface {
 	// FAILED_PRECONDITION (this replica does not trust the authority: `serve --tls-ca` lacks it).
 	ImportAuthority(ctx context.Context, in *ImportAuthorityRequest, opts ...grpc.CallOption) (*ImportAuthorityResponse, error)
 	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
-	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
+	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority;
+	// or the Gateway object of the caller was deleted).
 	RenewCertificate(ctx context.Context, in *RenewCertificateRequest, opts ...grpc.CallOption) (*RenewCertificateResponse, error)
 }
 
@@ -162,7 +163,8 @@ type MembershipServiceServer interface {
 	// FAILED_PRECONDITION (this replica does not trust the authority: `serve --tls-ca` lacks it).
 	ImportAuthority(context.Context, *ImportAuthorityRequest) (*ImportAuthorityResponse, error)
 	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
-	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority).
+	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority;
+	// or the Gateway object of the caller was deleted).
 	RenewCertificate(context.Context, *RenewCertificateRequest) (*RenewCertificateResponse, error)
 	mustEmbedUnimplementedMembershipServiceServer()
 }

@@ -5,7 +5,7 @@ import os
 
 # Exit codes of sluicectl that the modules tell apart.
 DONE, DIFFERENT, NOT_FOUND = 0, 1, 3
-# The nouns of sluicectl by kind, in an order in which no object comes before another one that names it.
+# The nouns of sluicectl by kind. An object that refers to others comes before them, so it is deleted first.
 NOUNS = {'Target': 'target', 'Snapshot': 'snapshot', 'Volume': 'volume', 'Host': 'host', 'Gateway': 'gateway', 'GatewayPool': 'gatewaypool',
          'StoragePool': 'pool', 'Fabric': 'fabric'}
 
