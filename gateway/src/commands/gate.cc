@@ -91,9 +91,11 @@ bool needs_medium(const scsi::CommandInfo& info) {
          info.operation == scsi::Operation::kSynchronizeCache;
 }
 
-// SAM-5 §5.3.1: BUSY, because the unit cannot accept more commands. Hosts repeat it later.
+// SAM-5 §5.3.1: BUSY, because the unit cannot accept more commands. Hosts repeat it later. The gate
+// tells that the unit is stuck until the next poll. A unit that has continued since then completes
+// many commands until that poll, and none of them may get BUSY.
 bool exceeds_stuck_unit(const Unit& unit, const Command& command) {
-  if (!needs_medium(*command.info)) return false;
+  if (!needs_medium(*command.info) || !unit.still_stuck()) return false;
   const bool unit_full = !mutation_disables(Guard::kStuckLimit) &&
                          unit.statistics().requests().in_progress() >= limits::kMaxStuckRequests;
   return unit_full || !command.nexus->stuck_admission.admit();

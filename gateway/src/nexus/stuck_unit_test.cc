@@ -132,6 +132,18 @@ TEST_F(StuckUnit, HasNoLimitWhileItIsNotStuck) {
   EXPECT_EQ(backend->held.size(), 2 * limits::kMaxStuckRequests);
 }
 
+TEST_F(StuckUnit, HasNoLimitOnceOneRequestCompletesBeforeTheNextPoll) {
+  read(limits::kMaxStuckRequests);
+  become_stuck();
+  EXPECT_EQ(status_of(read16(next_block, 1)), Status::kBusy);
+  backend->release_one();
+  ASSERT_TRUE(unit->stuck()) << "as of the last poll";
+  const uint64_t held = backend->held.size();
+  read(2);
+  EXPECT_EQ(backend->held.size(), held + 2);
+  EXPECT_FALSE(tasks.back()->done());
+}
+
 // They were aborted, but the backend still has their memory.
 TEST_F(StuckUnit, CountsDetachedCommands) {
   read(limits::kMaxStuckRequests);

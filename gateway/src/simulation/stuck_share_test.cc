@@ -122,6 +122,20 @@ TEST_F(StuckShareTest, TheWholeWindowIsAvailableAfterTheUnitContinues) {
   EXPECT_EQ(room(), kWindow);
 }
 
+// A fast disk completes many commands between its return and the next poll of its unit.
+TEST_F(StuckShareTest, NoCommandGetsBusyAfterTheUnitContinuesAndBeforeItIsPolled) {
+  gateway_.disk(kHung).hold(true);
+  read(1);
+  become_stuck();
+  gateway_.disk(kHung).hold(false);
+  gateway_.disk(kHung).release_all();
+  gateway_.run();
+  ASSERT_TRUE(gateway_.unit(kHung)->stuck()) << "as of the last poll";
+  for (uint32_t i = 0; i < 2 * kWindow; ++i) read(1);
+  EXPECT_EQ(busy_, 0u);
+  EXPECT_EQ(good_, 1 + 2 * kWindow);
+}
+
 // A number that was freed is freed once: also if the command is aborted, and completes later.
 TEST_F(StuckShareTest, AbortedCommandsWithFreedNumbersLeaveTheWindowWhole) {
   gateway_.disk(kHung).hold(true);

@@ -106,8 +106,14 @@ void Unit::poll_progress(Nanos now) {
   const UnitStatistics::Requests requests = statistics_->requests();
   has_hung_request_.store(statistics_->has_hung_request(requests, now), std::memory_order_relaxed);
   const bool found = progress_.is_stuck(requests.in_progress(), requests.completed, now);
+  completed_at_poll_.store(requests.completed, std::memory_order_relaxed);
   if (found == stuck()) return;
   found ? raise_gate(kStuck) : lower_gate(kStuck);
+}
+
+bool Unit::still_stuck() const {
+  return stuck() &&
+         statistics_->requests().completed == completed_at_poll_.load(std::memory_order_relaxed);
 }
 
 MediumHealth Unit::medium_health() const {

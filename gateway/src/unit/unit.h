@@ -165,6 +165,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // As of the last poll; any thread. A stuck backend has requests and has completed none for
   // limits::kUnitStuck: it accepts few more.
   bool stuck() const { return (gate() & kStuck) != 0; }
+  // It is stuck, and has completed no request since the last poll. Any thread. Exact, but reads the
+  // counters of every reactor.
+  bool still_stuck() const;
   // It is stuck, or has not completed one of its requests for limits::kRequestHung.
   bool medium_hangs() const { return stuck() || has_hung_request_.load(std::memory_order_relaxed); }
   Result<void> check_medium() const;   // ok without a backend; any thread except a reactor's
@@ -231,10 +234,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};
   MediumHealth medium_;
-  ProgressWatch progress_;  // of poll_progress(), as the next three
+  ProgressWatch progress_;  // of poll_progress(), as the next four
   ErrorWatch errors_;
   std::atomic<bool> has_errors_{false};
   std::atomic<bool> has_hung_request_{false};
+  std::atomic<uint64_t> completed_at_poll_{0};
   ModeParameters mode_;
   const std::unique_ptr<AttachedNexuses> attached_;
   std::vector<std::weak_ptr<ExportingTarget>> targets_;
