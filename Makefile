@@ -10,7 +10,7 @@ export GOFLAGS := -trimpath
 # The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
 QUICK := unit go controlplane cluster model libiscsi qemu hostile isolation
 # The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
-LONG := charts ansible operator csi corpus tsan unit-release ceph operations faults documents robustness scenarios guest ipsec passthrough powercut package
+LONG := charts ansible operator csi corpus tsan unit-release ceph operations faults documents robustness scenarios guest ipsec passthrough powercut package tidy
 ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
@@ -42,10 +42,11 @@ build-operator:
 
 build-cluster: build-gateway build-controlplane
 
+# With test-all in the same call, clang-tidy is a tier of its own, which .ci/ahead prepares while other tiers wait.
 lint: ## format, clang-tidy, vet and staticcheck, arrows between rooms, protobuf, shell, python, names
 	@rm -f build/results/lint.txt
 	@.ci/deps build clang lint go
-	@.ci/tier lint tests/lint/run
+	@.ci/tier lint tests/lint/run $(if $(filter test-all,$(MAKECMDGOALS)),quick,all)
 
 check: ## lints and tests what differs from origin/main (or BASE), under a minute where the tree was built before
 	@.ci/deps build lint go
@@ -197,6 +198,10 @@ ifneq ($(BEFORE),)
 	@.ci/packaging/before $(BEFORE)
 endif
 	@BEFORE=$(BEFORE) .ci/tier package tests/package/run
+
+test-tidy: ## clang-tidy over the gateway; a part of `make lint`, too
+	@.ci/deps build clang lint
+	@.ci/tier tidy tests/lint/run tidy
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
 	@.ci/deps build clang
