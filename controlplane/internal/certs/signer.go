@@ -97,6 +97,14 @@ type Request struct {
 // Fingerprint returns the SHA-256 of the public key (RFC 5280 §4.1.2.7, DER), in hexadecimal digits.
 func (r Request) Fingerprint() string { return fingerprint(r.raw) }
 
+// KeyFingerprint returns the SHA-256 of the public key of a certificate, as Request.Fingerprint does.
+func KeyFingerprint(certificate *x509.Certificate) string {
+	return fingerprint(certificate.RawSubjectPublicKeyInfo)
+}
+
+// SignedAt returns when a Signer signed a certificate, to the second.
+func SignedAt(certificate *x509.Certificate) time.Time { return certificate.NotBefore.Add(clockSkew) }
+
 func fingerprint(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

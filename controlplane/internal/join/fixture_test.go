@@ -187,8 +187,12 @@ func (s *system) gateway(name, node string) {
 	ctx := s.t.Context()
 	if err := errors.Join(s.Store.Fabrics.Create(ctx, &model.Fabric{Meta: model.Meta{Name: "red"}}, false),
 		s.Store.GatewayPools.Create(ctx, &model.GatewayPool{Meta: model.Meta{Name: "default"}, Spec: model.GatewayPoolSpec{Fabrics: []string{"red"}}}, false),
-		s.Store.Gateways.Create(ctx, &model.Gateway{Meta: model.Meta{Name: name}, Spec: model.GatewaySpec{GatewayPool: "default", Node: node,
-			ForwardingAddress: "192.0.2.7:3261", Portals: []model.Portal{{Listen: "192.0.2.7:3260", Fabric: "red"}}}}, false)); err != nil {
+		s.Store.Gateways.Create(ctx, gatewayOf(name, node), false)); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func gatewayOf(name, node string) *model.Gateway {
+	return &model.Gateway{Meta: model.Meta{Name: name}, Spec: model.GatewaySpec{GatewayPool: "default", Node: node,
+		ForwardingAddress: "192.0.2.7:3261", Portals: []model.Portal{{Listen: "192.0.2.7:3260", Fabric: "red"}}}}
 }

@@ -110,7 +110,10 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	if err != nil {
 		return status.Errorf(codes.Internal, "server certificate: %v", err)
 	}
-	record := store.Server{Node: request.GetNode(), PeerAddress: asked.GetPeerAddress(), PublicKey: wanted.member.Fingerprint()}
+	record := store.Server{Node: request.GetNode(), PeerAddress: asked.GetPeerAddress(), PublicKey: wanted.member.Fingerprint(), Joined: wanted.begun}
+	if wanted.administrator != nil {
+		record.AdministratorKey = wanted.administrator.Fingerprint()
+	}
 	former, err := j.formerRecord(ctx, record.Node)
 	if err != nil {
 		return api.StatusOf(err)
@@ -119,6 +122,7 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 	var exists *etcd.MemberExistsError
 	if errors.As(err, &exists) && former.PeerAddress == record.PeerAddress && former.PublicKey == record.PublicKey {
 		// The member itself repeats its join, with the private key of the first one.
+		former.AdministratorKey = record.AdministratorKey
 		record = former
 		others, err = j.otherMembers(ctx, record.PeerAddress)
 	}
@@ -133,7 +137,7 @@ func (j *Join) admit(ctx context.Context, signer *certs.Signer, request *pb.Join
 		return api.StatusOf(err)
 	}
 	if wanted.administrator != nil {
-		response.AdministratorCertificate, err = signer.Sign(certs.Leaf{CommonName: "admin@" + request.GetNode(), Role: "admin"}, *wanted.administrator)
+		response.AdministratorCertificate, err = signer.Sign(certs.Leaf{CommonName: administratorOf + request.GetNode(), Role: "admin"}, *wanted.administrator)
 		if err != nil {
 			return status.Errorf(codes.Internal, "administrator's certificate: %v", err)
 		}
@@ -194,7 +198,7 @@ func (j *Join) checkGateway(ctx context.Context, node string, wanted wantedGatew
 	if err != nil {
 		return err
 	}
-	if joined != wanted.record {
+	if joined.Node != node || joined.PublicKey != wanted.record.PublicKey {
 		wrong.Addf(field, "%s has connected already, with another key: keep the key files of the first join, or make a certificate with "+
 			"`sluice-controlplane certs --gateway %s`", wanted.name, wanted.name)
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -196,47 +194,4 @@ func invalid(field string, err error) error {
 	var wrong model.Violations
 	wrong.Add(field, err.Error())
 	return api.StatusOf(wrong.Err())
-}
-
-// RenewCertificate implements MembershipService.
-func (m *Membership) RenewCertificate(ctx context.Context, request *pb.RenewCertificateRequest) (*pb.RenewCertificateResponse, error) {
-	public, err := certs.ParseRequest(request.GetCertificateRequest())
-	if err != nil {
-		return nil, invalid("certificateRequest", err)
-	}
-	from, _ := peer.FromContext(ctx)
-	info, secured := from.AuthInfo.(credentials.TLSInfo)
-	if !secured || len(info.State.PeerCertificates) == 0 {
-		return nil, status.Error(codes.PermissionDenied, "a connection without a certificate has none to renew")
-	}
-	present := info.State.PeerCertificates[0]
-	if err := m.mayRenew(ctx, present.Subject.CommonName); err != nil {
-		return nil, err
-	}
-	signer, err := m.signer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	leaf := certs.Leaf{CommonName: present.Subject.CommonName, Role: m.Role(ctx), Hosts: certs.Hosts(present)}
-	signed, err := signer.Sign(leaf, public)
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "certificate: %v", err)
-	}
-	return &pb.RenewCertificateResponse{Certificate: signed, Authority: signer.PEM()}, nil
-}
-
-// mayRenew refuses a gateway whose object was deleted: it would otherwise keep an identity of the system without end.
-func (m *Membership) mayRenew(ctx context.Context, name string) error {
-	if m.Role(ctx) != "gateway" {
-		return nil
-	}
-	_, err := m.Store.Gateways.Get(ctx, name)
-	var absent *store.NotFoundError
-	if errors.As(err, &absent) {
-		return status.Errorf(codes.FailedPrecondition, "there is no gateway %s: a deleted gateway does not get another certificate", name)
-	}
-	if err != nil {
-		return api.StatusOf(err)
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -55,7 +54,7 @@ func TestWithoutAnAuthorityNothingIsSignedAndTheRemedyIsNamed(t *testing.T) {
 	_, err := s.CreateJoinToken(t.Context(), &pb.CreateJoinTokenRequest{})
 	refused(t, err, codes.FailedPrecondition, "the store has no certificate authority")
 	held := &x509.Certificate{}
-	s.Role = func(context.Context) string { return "server" }
+	s.Role = func(context.Context) string { return "admin" }
 	_, err = s.RenewCertificate(calledWith(t.Context(), held), &pb.RenewCertificateRequest{CertificateRequest: certificateRequest(t)})
 	refused(t, err, codes.FailedPrecondition, "ImportAuthority")
 }
@@ -81,30 +80,6 @@ func TestAnAuthorityIsStoredEncryptedAndOnlyWithItsKeyAndTheTrustOfTheControlPla
 	_, key, err := s.Store.Authority(t.Context())
 	if err != nil || key.Reveal() != s.file("ca.key") {
 		t.Errorf("the stored key differs (%v)", err)
-	}
-}
-
-func TestACertificateIsRenewedForTheIdentityOfItsHolder(t *testing.T) {
-	s := start(t)
-	gateway := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b", Gateways: []*pb.GatewayCertificateRequest{gatewayRequest(t, "b-1")}})
-	member := s.joins(&pb.JoinRequest{Token: s.token(), Node: "b",
-		Member: &pb.MemberRequest{PeerAddress: "192.0.2.2:7467", CertificateRequest: certificateRequest(t)}})
-	removed := parsed(t, gateway.GetGateways()[0].GetCertificate())
-	_, err := s.RenewCertificate(calledWith(t.Context(), removed), &pb.RenewCertificateRequest{CertificateRequest: certificateRequest(t)})
-	refused(t, err, codes.FailedPrecondition, "there is no gateway b-1")
-	s.gateway("b-1", "b")
-	for role, held := range map[string]*x509.Certificate{"gateway": parsed(t, gateway.GetGateways()[0].GetCertificate()),
-		"server": parsed(t, member.GetMember().GetCertificate())} {
-		s.Role = func(context.Context) string { return role }
-		renewed, err := s.RenewCertificate(calledWith(t.Context(), held), &pb.RenewCertificateRequest{CertificateRequest: certificateRequest(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := parsed(t, renewed.GetCertificate())
-		if next.Subject.String() != held.Subject.String() || !slices.Equal(certs.Hosts(next), certs.Hosts(held)) ||
-			next.SerialNumber.Cmp(held.SerialNumber) == 0 {
-			t.Errorf("%s: the certificate is of %s with %v", role, next.Subject, certs.Hosts(next))
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"time"
 
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -21,6 +22,8 @@ var gatewayNumber = regexp.MustCompile(`^-[1-9][0-9]?$`)
 
 // wanted is a verified request.
 type wanted struct {
+	// begun is the time of the request, to the second. Certificates for it are signed later.
+	begun    time.Time
 	gateways []wantedGateway
 	// member is the public key of the server's control plane, and hosts the names of its certificate.
 	member certs.Request
@@ -39,7 +42,7 @@ type wantedGateway struct {
 // InvalidError, PreconditionError (a gateway belongs to another node, or has another key).
 func (j *Join) check(ctx context.Context, request *pb.JoinRequest) (*wanted, error) {
 	var invalid, refused model.Violations
-	found := &wanted{}
+	found := &wanted{begun: time.Now().Truncate(time.Second)}
 	node := request.GetNode()
 	if !nodeName.MatchString(node) {
 		invalid.Add("node", "must consist of lower-case letters, digits and '-', as in `server-1`")
@@ -61,7 +64,7 @@ func (j *Join) check(ctx context.Context, request *pb.JoinRequest) (*wanted, err
 			invalid.Add(field+"certificateRequest", err.Error())
 			continue
 		}
-		gateway := wantedGateway{name, public, store.JoinedGateway{Node: node, PublicKey: public.Fingerprint()}}
+		gateway := wantedGateway{name, public, store.JoinedGateway{Node: node, PublicKey: public.Fingerprint(), Joined: found.begun}}
 		if err := j.checkGateway(ctx, node, gateway, field+"gateway", &refused); err != nil {
 			return nil, err
 		}

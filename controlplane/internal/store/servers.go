@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Server is the record of a member of the embedded etcd: what etcd does not know about it.
 type Server struct {
@@ -11,12 +14,16 @@ type Server struct {
 	JoinAddress string `json:"joinAddress,omitempty"`
 	// PublicKey is the SHA-256 of the public key with which it joined, in hexadecimal digits; empty: it founded the system.
 	PublicKey string `json:"publicKey,omitempty"`
+	// AdministratorKey is that of the administrator's certificate that the join gave; empty: none.
+	AdministratorKey string `json:"administratorKey,omitempty"`
+	// Joined is when it joined, to the second; zero: it founded the system, or joined by an earlier release.
+	Joined time.Time `json:"joined,omitzero"`
 }
 
 func (s *Store) serverPrefix() string { return s.prefix + "servers/" }
 
 // SetServer stores the record of a server, and deletes those of other nodes with its peer address. Without a public key the record keeps
-// the present one.
+// what the present one says about the join.
 func (s *Store) SetServer(ctx context.Context, server Server) error {
 	known, err := s.Servers(ctx)
 	if err != nil {
@@ -24,7 +31,7 @@ func (s *Store) SetServer(ctx context.Context, server Server) error {
 	}
 	for _, old := range known {
 		if old.Node == server.Node && server.PublicKey == "" {
-			server.PublicKey = old.PublicKey
+			server.PublicKey, server.AdministratorKey, server.Joined = old.PublicKey, old.AdministratorKey, old.Joined
 		}
 		if old.PeerAddress == server.PeerAddress && old.Node != server.Node {
 			if err := s.DeleteServer(ctx, old.Node); err != nil {
@@ -53,6 +60,8 @@ type JoinedGateway struct {
 	Node string `json:"node"`
 	// PublicKey is the SHA-256 of its public key, in hexadecimal digits.
 	PublicKey string `json:"publicKey"`
+	// Joined is when it joined, to the second; zero: by an earlier release.
+	Joined time.Time `json:"joined,omitzero"`
 }
 
 func (s *Store) joinedGatewayKey(name string) string { return s.prefix + "joined-gateways/" + name }

@@ -55,7 +55,7 @@ type MembershipServiceClient interface {
 	ImportAuthority(ctx context.Context, in *ImportAuthorityRequest, opts ...grpc.CallOption) (*ImportAuthorityResponse, error)
 	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
 	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority;
-	// or the Gateway object of the caller was deleted).
+	// or the Gateway object of the caller was deleted; or the caller is a member that was removed, or its administrator).
 	RenewCertificate(ctx context.Context, in *RenewCertificateRequest, opts ...grpc.CallOption) (*RenewCertificateResponse, error)
 }
 
@@ -164,7 +164,7 @@ type MembershipServiceServer interface {
 	ImportAuthority(context.Context, *ImportAuthorityRequest) (*ImportAuthorityResponse, error)
 	// Signs a new certificate for the identity of the caller, which is a gateway, a server of the control plane or an administrator. Only
 	// these roles may call it. Errors: INVALID_ARGUMENT (no valid request), FAILED_PRECONDITION (the store has no authority;
-	// or the Gateway object of the caller was deleted).
+	// or the Gateway object of the caller was deleted; or the caller is a member that was removed, or its administrator).
 	RenewCertificate(context.Context, *RenewCertificateRequest) (*RenewCertificateResponse, error)
 	mustEmbedUnimplementedMembershipServiceServer()
 }
