@@ -105,6 +105,7 @@ var examples = map[string][]string{
 	"node list":         {"node list"},
 	"node drain":        {"node drain b"},
 	"node remove":       {"node remove b"},
+	"node replace":      {"node replace b", "node replace b --lose-volumes"},
 	"node refresh":      {"node refresh"},
 	"node renew":        {"node renew", "node renew --all"},
 	"node upgrade":      {"node upgrade", "node upgrade ./sluice-controlplane_0.2.0_amd64.deb ./sluice-gateway_0.2.0_amd64.deb ./sluicectl_0.2.0_amd64.deb"},

@@ -22,6 +22,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // shared serves all tests; each has a separate cluster in it.
@@ -37,6 +38,8 @@ type live struct {
 	*store.Store
 	t       *testing.T
 	address string
+	// membership serves the members of the store; nil: not served.
+	membership pb.MembershipServiceServer
 	// stop ends the replica.
 	stop func()
 }
@@ -65,7 +68,7 @@ func (l *live) serve() (stop func()) {
 	seen := view.New(kept, log)
 	registry := prometheus.NewRegistry()
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
-	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log,
+	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log, Membership: l.membership,
 		Findings: serving.NewFindings(kept, seen, facts, registry), Loads: serving.NewLoads(kept, seen, log), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func nodeCommand(g *globals) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(nodeCheck(), nodeInit(g), nodeJoin(g), nodeRefresh(g), nodeRenew(g), nodeUpgrade(g), nodeToken(g), nodeList(g), nodeDrain(g),
-		nodeRemove(g))
+		nodeRemove(g), nodeReplace(g))
 	return command
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ func nodeDrain(g *globals) *cobra.Command {
 			"move: the command then names them, and changes nothing. `gateway undrain` ends the drain of a gateway.",
 		RunE: func(command *cobra.Command, names []string) error {
 			return g.onNode(command, names[0], func(ctx context.Context, connection *grpc.ClientConn, leaving *leavingNode) error {
+				if err := leaving.canGo(); err != nil {
+					return err
+				}
 				if err := leaving.drain(ctx, connection); err != nil {
 					return err
 				}
@@ -42,7 +46,7 @@ func nodeRemove(g *globals) *cobra.Command {
 			"another server. It prints the commands that stop the services of the removed server. Data in directories of pools stays.",
 		RunE: func(command *cobra.Command, names []string) error {
 			return g.onNode(command, names[0], func(ctx context.Context, connection *grpc.ClientConn, leaving *leavingNode) error {
-				if err := leaving.notThisServer(); err != nil {
+				if err := errors.Join(leaving.notThisServer(), leaving.canGo()); err != nil {
 					return err
 				}
 				return leaving.remove(ctx, connection)
@@ -52,18 +56,23 @@ func nodeRemove(g *globals) *cobra.Command {
 	return command
 }
 
-// leavingNode is a node that is drained or removed.
+// leavingNode is a node that is drained, removed or replaced.
 type leavingNode struct {
 	g        *globals
 	command  *cobra.Command
 	name     string
 	gateways []*pb.Gateway
 	pools    []*pb.StoragePool
-	member   bool
+	// bound are the volumes on its local pools.
+	bound  []*pb.Volume
+	member bool
+	// lost are volumes and snapshots that are deleted already.
+	lost []proto.Message
+	// seen has all objects of the system.
+	seen *clusterObjects
 }
 
-// onNode reads what a node has, and runs a command for it within the time of a wait. Errors: there is no such node, or it has volumes that
-// cannot move.
+// onNode reads what a node has, and runs a command for it within the time of a wait. Error: there is no such node.
 func (g *globals) onNode(command *cobra.Command, name string, run func(context.Context, *grpc.ClientConn, *leavingNode) error) error {
 	limit := g.limit(command)
 	if !command.Flags().Changed("timeout") {
@@ -94,7 +103,7 @@ func (g *globals) leaving(ctx context.Context, command *cobra.Command, connectio
 	if err != nil {
 		return nil, err
 	}
-	leaving := &leavingNode{g: g, command: command, name: name, member: nodes[at].ControlPlane != ""}
+	leaving := &leavingNode{g: g, command: command, name: name, member: nodes[at].ControlPlane != "", seen: seen}
 	local := map[string]bool{}
 	for _, pool := range seen.pools {
 		if pool.GetSpec().GetLocal().GetNode() == name {
@@ -107,17 +116,29 @@ func (g *globals) leaving(ctx context.Context, command *cobra.Command, connectio
 			leaving.gateways = append(leaving.gateways, gateway)
 		}
 	}
-	var bound []string
 	for _, volume := range seen.volumes {
 		if local[volume.GetSpec().GetPool()] {
-			bound = append(bound, volume.GetMeta().GetName())
+			leaving.bound = append(leaving.bound, volume)
 		}
 	}
-	if len(bound) > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "these volumes are on local pools of node %s and cannot leave it: %s. Copy their data to volumes "+
-			"elsewhere and delete them first; nothing was changed", name, strings.Join(bound, ", "))
-	}
 	return leaving, nil
+}
+
+// canGo returns an error if volumes cannot leave the node.
+func (l *leavingNode) canGo() error {
+	if len(l.bound) == 0 {
+		return nil
+	}
+	return status.Errorf(codes.FailedPrecondition, "these volumes are on local pools of node %s and cannot leave it: %s. Copy their data to volumes "+
+		"elsewhere and delete them first; nothing was changed", l.name, strings.Join(namesOf(l.bound), ", "))
+}
+
+func namesOf[M proto.Message](objects []M) []string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, metaOf(object).GetName())
+	}
+	return names
 }
 
 // drain drains all gateways, and waits until no volume and no path needs them.
@@ -145,17 +166,28 @@ func (l *leavingNode) remove(ctx context.Context, connection *grpc.ClientConn) e
 	if err := l.drain(ctx, connection); err != nil {
 		return err
 	}
-	out := l.command.OutOrStdout()
+	units, err := l.forget(ctx, connection)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(l.command.OutOrStdout(), "\nnode %[1]s is removed. Its services still run. As root, on the server %[1]s:\n\n  systemctl disable --now %[2]s\n"+
+		"  rm -rf /etc/sluice/node.yaml /etc/sluice/gateway-*.env /etc/sluice/tls/* /var/lib/sluice/gateway-* /var/lib/sluice-controlplane/*\n"+
+		"  sed -i 's/^FLAGS=.*/FLAGS=\"\"/' /etc/sluice/controlplane.env\n\nOn each other server: sluicectl node refresh\n", l.name, strings.Join(units, " "))
+	return err
+}
+
+// forget deletes the pools and gateways of the node, and removes its control plane. It returns the units of the node's services.
+func (l *leavingNode) forget(ctx context.Context, connection *grpc.ClientConn) (units []string, err error) {
 	for _, pool := range l.pools {
 		if err := l.delete(ctx, connection, pool); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// Those that `node init` and `node join` make are named also if an interrupted run has deleted their objects.
-	units := []string{"sluice-gateway@" + l.name + "-1", "sluice-gateway@" + l.name + "-2"}
+	units = []string{"sluice-gateway@" + l.name + "-1", "sluice-gateway@" + l.name + "-2"}
 	for _, gateway := range l.gateways {
 		if err := l.delete(ctx, connection, gateway); err != nil {
-			return err
+			return nil, err
 		}
 		if unit := "sluice-gateway@" + gateway.GetMeta().GetName(); !slices.Contains(units, unit) {
 			units = append(units, unit)
@@ -163,15 +195,12 @@ func (l *leavingNode) remove(ctx context.Context, connection *grpc.ClientConn) e
 	}
 	if l.member {
 		if _, err := pb.NewMembershipServiceClient(connection).RemoveMember(ctx, &pb.RemoveMemberRequest{Node: l.name}); err != nil {
-			return fmt.Errorf("control plane of node %s: %w", l.name, err)
+			return nil, fmt.Errorf("control plane of node %s: %w", l.name, err)
 		}
-		_, _ = fmt.Fprintf(out, "control plane of node %s removed\n", l.name)
+		_, _ = fmt.Fprintf(l.command.OutOrStdout(), "control plane of node %s removed\n", l.name)
 		units = append(units, "sluice-controlplane")
 	}
-	_, err := fmt.Fprintf(out, "\nnode %[1]s is removed. Its services still run. As root, on the server %[1]s:\n\n  systemctl disable --now %[2]s\n"+
-		"  rm -rf /etc/sluice/node.yaml /etc/sluice/gateway-*.env /etc/sluice/tls/* /var/lib/sluice/gateway-* /var/lib/sluice-controlplane/*\n"+
-		"  sed -i 's/^FLAGS=.*/FLAGS=\"\"/' /etc/sluice/controlplane.env\n\nOn each other server: sluicectl node refresh\n", l.name, strings.Join(units, " "))
-	return err
+	return units, nil
 }
 
 // delete deletes an object, and waits until it is gone.

@@ -43,19 +43,24 @@ func createToken(g *globals) *cobra.Command {
 					}
 					return encode(command.OutOrStdout(), shown, g.output)
 				}
-				if len(made.GetJoinAddresses()) == 0 {
-					return status.Error(codes.FailedPrecondition, "no control plane admits servers: start one with --join-listen ADDRESS:PORT "+
-						"(`man sluice-controlplane-serve`)")
-				}
-				_, _ = fmt.Fprintf(command.ErrOrStderr(), "The token ends at %s. As root, on a server with the packages:\n\n",
-					made.GetExpireTime().AsTime().Format(time.RFC3339))
-				_, err = fmt.Fprintf(command.OutOrStdout(), "%s node join %s@%s\n", command.Root().Name(), made.GetToken(), made.GetJoinAddresses()[0])
-				return err
+				return printJoin(command, made, "")
 			})
 		},
 	}
 	command.Flags().DurationVar(&lifetime, "ttl", time.Hour, "how long servers can join with it, from 1m to 24h")
 	return command
+}
+
+// printJoin prints the command by which a server joins with a token.
+func printJoin(command *cobra.Command, made *pb.CreateJoinTokenResponse, flags string) error {
+	if len(made.GetJoinAddresses()) == 0 {
+		return status.Error(codes.FailedPrecondition, "no control plane admits servers: start one with --join-listen ADDRESS:PORT "+
+			"(`man sluice-controlplane-serve`)")
+	}
+	_, _ = fmt.Fprintf(command.ErrOrStderr(), "The token ends at %s. As root, on a server with the packages:\n\n",
+		made.GetExpireTime().AsTime().Format(time.RFC3339))
+	_, err := fmt.Fprintf(command.OutOrStdout(), "%s node join %s@%s%s\n", command.Root().Name(), made.GetToken(), made.GetJoinAddresses()[0], flags)
+	return err
 }
 
 func listTokens(g *globals) *cobra.Command {

@@ -100,17 +100,21 @@ func removeLun(k *kind, g *globals) *cobra.Command {
 		}
 		return modification{fields: []string{"spec.luns"}, missing: unappliedTarget,
 			apply: changing(func(target *pb.Target) ([]string, error) {
-				var changes []string
-				target.Spec.Luns = slices.DeleteFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
-					removed := slices.Contains(numbers, lun.GetId())
-					if removed {
-						changes = append(changes, "LUN "+lunText(lun)+" removed")
-					}
-					return removed
-				})
-				return changes, nil
+				return removeLuns(target, func(lun *pb.TargetLun) bool { return slices.Contains(numbers, lun.GetId()) }), nil
 			})}, nil
 	})
+}
+
+// removeLuns removes those LUNs of a target, and returns each change as text.
+func removeLuns(target *pb.Target, those func(*pb.TargetLun) bool) (changes []string) {
+	target.Spec.Luns = slices.DeleteFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
+		removed := those(lun)
+		if removed {
+			changes = append(changes, "LUN "+lunText(lun)+" removed")
+		}
+		return removed
+	})
+	return changes
 }
 
 func addHost(k *kind, g *globals) *cobra.Command {
