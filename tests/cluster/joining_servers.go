@@ -67,10 +67,7 @@ func (j *JoiningServer) Found() error {
 
 // Start starts its process, with the same flags each time.
 func (j *JoiningServer) Start() error {
-	files := j.servers.Files("server")
-	if !j.founder {
-		files = client.Files{CA: j.path("ca.crt"), Certificate: j.path("server.crt"), Key: j.path("server.key")}
-	}
+	files := j.ServerFiles()
 	arguments := []string{j.servers.Program, "serve", "--node", j.Node, "--data-dir", j.path("data"), "--listen", j.Address + ":7460",
 		"--metrics", j.Address + ":7461", "--etcd-peer-address", j.PeerAddress(), "--join-listen", j.JoinAddress(),
 		"--tls-ca", files.CA, "--tls-cert", files.Certificate, "--tls-key", files.Key}
@@ -79,6 +76,41 @@ func (j *JoiningServer) Start() error {
 	}
 	j.Process = &netns.Process{Name: j.Node, Arguments: arguments, Log: filepath.Join(j.servers.Directory, j.Node+".log")}
 	return j.Process.Start()
+}
+
+// ServerFiles names the files of its server certificate.
+func (j *JoiningServer) ServerFiles() client.Files {
+	if j.founder {
+		return j.servers.Files("server")
+	}
+	return client.Files{CA: j.path("ca.crt"), Certificate: j.path("server.crt"), Key: j.path("server.key")}
+}
+
+// Renew asks a server for another certificate, as the holder of a present one.
+func (j *JoiningServer) Renew(ctx context.Context, holder client.Files) error {
+	connection, err := client.Connect(client.Options{Endpoints: []string{j.Address + ":7460"}, TLS: holder})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	_, request, err := newKey()
+	if err != nil {
+		return err
+	}
+	_, err = pb.NewMembershipServiceClient(connection).RenewCertificate(ctx, &pb.RenewCertificateRequest{CertificateRequest: request})
+	return err
+}
+
+// Restore replaces its store by a backup, as an administrator does with a stopped control plane.
+func (j *JoiningServer) Restore(from string) error {
+	if err := j.LoseData(); err != nil {
+		return err
+	}
+	said, err := exec.Command(j.servers.Program, "restore", "--from", from, "--data-dir", j.path("data")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return nil
 }
 
 func (j *JoiningServer) path(name string) string { return filepath.Join(j.directory, name) }
