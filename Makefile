@@ -99,8 +99,9 @@ test-charts: ## the Helm charts: what they render, refuse and alert on; schemas,
 	@.ci/tier charts tests/charts/run
 
 test-operator: build ## the operator against a real Kubernetes API server, control plane and gateways (the first time 10 minutes more)
-	@.ci/deps clients faults
+	@.ci/deps clients faults charts
 	@.ci/kubernetes/build
+	@.ci/charts/build
 	@.ci/tier operator tests/operator/run
 
 test-csi: build ## the CSI driver's controller: csi-sanity and its own rules, against a real control plane and gateways, and Kubernetes' scheduler and provisioner (the first time 10 minutes more)
