@@ -2,8 +2,11 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -165,5 +168,23 @@ func (s *Service) logout(ctx context.Context, iqn string) error {
 			return err
 		}
 	}
-	return nil
+	return s.removeNodeRecords(iqn)
+}
+
+// nodeDatabases are the folders in which open-iscsi keeps node records, of Debian and of other distributions.
+var nodeDatabases = []string{"/etc/iscsi/nodes", "/var/lib/iscsi/nodes"}
+
+// removeNodeRecords deletes node records that iscsiadm does not: a file without content, as a power failure leaves it, is no record to
+// it, and makes each later `-o new` for its portal fail.
+func (s *Service) removeNodeRecords(iqn string) error {
+	if iqn == "" || strings.Contains(iqn, "/") {
+		return nil // no target has such a name (RFC 7143 §4.2.7.2)
+	}
+	return s.host.Do(func() error {
+		var problems []error
+		for _, folder := range s.nodeDatabases {
+			problems = append(problems, os.RemoveAll(filepath.Join(folder, iqn)))
+		}
+		return errors.Join(problems...)
+	})
 }

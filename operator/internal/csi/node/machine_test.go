@@ -28,6 +28,8 @@ type machine struct {
 	// instead has functions that replace a command whose line contains the key.
 	instead map[string]func(host.Command) (string, error)
 	mounted []mount
+	// boot identifies the present boot; tests of a reboot change it.
+	boot string
 }
 
 const (
@@ -43,7 +45,7 @@ func newMachine(t *testing.T) *machine {
 	return &machine{kernel: kernel{t: t, root: t.TempDir(), shows: map[int]string{5: naaRight}, sectors: map[int]int{5: sectors}},
 		portals: map[string]bool{one: true, two: true}, records: map[string]map[string]string{},
 		discoveries: map[string]map[string]string{},
-		instead:     map[string]func(host.Command) (string, error){}}
+		instead:     map[string]func(host.Command) (string, error){}, boot: "boot-1"}
 }
 
 // start starts a plugin on the machine. The state directory still has the files of the previous one.
@@ -54,6 +56,7 @@ func (m *machine) start() *Service {
 		m.t.Fatal(err)
 	}
 	s.sysfs, s.udevData, s.mountTable = m.sys(), filepath.Join(m.root, "udev"), filepath.Join(m.root, "mounts")
+	s.boot, s.nodeDatabases = m.boot, []string{filepath.Join(m.root, "nodes"), filepath.Join(m.root, "no-nodes")}
 	s.initiatorFile = filepath.Join(m.root, "initiatorname.iscsi")
 	m.put("InitiatorName=iqn.node\n", s.initiatorFile)
 	m.tell()

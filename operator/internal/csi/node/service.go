@@ -36,6 +36,10 @@ type Service struct {
 	// keys guards the creation of the node's key, and announcedID, the id that kubelet last received.
 	keys        sync.Mutex
 	announcedID string
+	// nodeDatabases are the folders of node records; other ones in tests only.
+	nodeDatabases []string
+	// boot identifies the machine's present boot.
+	boot string
 }
 
 // New returns the service of a Kubernetes node. state is a directory on the machine that outlives the container.
@@ -44,8 +48,13 @@ func New(name string, machine host.Host, state string) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{name: name, host: machine, state: kept, sysfs: "/sys", udevData: "/run/udev/data",
-		mountTable: "/proc/thread-self/mountinfo", initiatorFile: initiatorFile, asked: make(chan string, maxVolumes)}, nil
+	boot, err := readBoot()
+	if err != nil {
+		return nil, err
+	}
+	return &Service{name: name, host: machine, state: kept, boot: boot, sysfs: "/sys", udevData: "/run/udev/data",
+		mountTable: "/proc/thread-self/mountinfo", initiatorFile: initiatorFile, nodeDatabases: nodeDatabases,
+		asked: make(chan string, maxVolumes)}, nil
 }
 
 // Works returns the error that prevents the service from working.

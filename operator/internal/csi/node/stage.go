@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -56,17 +55,15 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	if err != nil {
 		return nil, err
 	}
-	ctx, record, done, err := s.work(ctx, want.Volume)
+	ctx, _, done, err := s.work(ctx, want.Volume)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := expect(record, want); err != nil {
+	if err := s.begin(ctx, want); status.Code(err) == codes.AlreadyExists {
 		return nil, err
-	}
-	// The record precedes all changes, so that unstaging finds everything that must be undone.
-	if err := s.state.put(want); err != nil {
-		return nil, uncertainCode(fmt.Errorf("state: %w", err))
+	} else if err != nil {
+		return nil, uncertainCode(err)
 	}
 	var found *multipathMap
 	if chap, err = s.credentials(want.Attachment, chap); err == nil {

@@ -20,6 +20,8 @@ type record struct {
 	Block   bool   `json:"block"`
 	// FileSystem on it; empty for a block volume.
 	FileSystem string `json:"fileSystem,omitempty"`
+	// Boot identifies the machine's boot in which it was staged.
+	Boot string `json:"boot,omitempty"`
 	// Leaving: its unstaging has begun. No login is made for it any more.
 	Leaving bool `json:"leaving,omitempty"`
 }

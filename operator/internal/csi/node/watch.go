@@ -94,6 +94,7 @@ func earlier(a, b time.Time) time.Time {
 
 // round checks the targets that are due, and returns the time at which the next one is.
 func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Time {
+	s.clearAll(ctx)
 	next := time.Now().Add(checkInterval)
 	volumes, err := s.volumesOf()
 	if err != nil {
@@ -122,12 +123,12 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 	return next
 }
 
-// volumesOf returns the volumes that stay staged, by target. The error names the records that cannot be read.
+// volumesOf returns the volumes that are staged and stay so, by target. The error names the records that cannot be read.
 func (s *Service) volumesOf() (map[string][]*record, error) {
 	staged, err := s.state.all()
 	volumes := map[string][]*record{}
 	for _, known := range staged {
-		if !known.Leaving {
+		if !known.Leaving && !s.outlived(known) {
 			volumes[known.IQN] = append(volumes[known.IQN], known)
 		}
 	}
