@@ -462,7 +462,7 @@ var File_sluice_v1_event_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15sluice/v1/event.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xf9\x01\n" +
+	"\x15sluice/v1/event.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xf9\x01\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x124\n" +
@@ -494,11 +494,12 @@ const file_sluice_v1_event_proto_rawDesc = "" +
 	"\x1aEVENT_SEVERITY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15EVENT_SEVERITY_NORMAL\x10\x01\x12\x1a\n" +
 	"\x16EVENT_SEVERITY_WARNING\x10\x02\x12\x18\n" +
-	"\x14EVENT_SEVERITY_ALARM\x10\x032\xa9\x01\n" +
-	"\fEventService\x12I\n" +
+	"\x14EVENT_SEVERITY_ALARM\x10\x032\xd7\x01\n" +
+	"\fEventService\x12]\n" +
 	"\n" +
-	"ListEvents\x12\x1c.sluice.v1.ListEventsRequest\x1a\x1d.sluice.v1.ListEventsResponse\x12N\n" +
-	"\vWatchEvents\x12\x1d.sluice.v1.WatchEventsRequest\x1a\x1e.sluice.v1.WatchEventsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"ListEvents\x12\x1c.sluice.v1.ListEventsRequest\x1a\x1d.sluice.v1.ListEventsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
+	"/v1/events\x12h\n" +
+	"\vWatchEvents\x12\x1d.sluice.v1.WatchEventsRequest\x1a\x1e.sluice.v1.WatchEventsResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/events:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_event_proto_rawDescOnce sync.Once

@@ -936,7 +936,7 @@ var File_sluice_v1_fabric_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_fabric_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/fabric.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x16sluice/v1/fabric.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
 	"\x06Fabric\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
@@ -998,14 +998,14 @@ const file_sluice_v1_fabric_proto_rawDesc = "" +
 	"\x14WatchFabricsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06fabric\x18\x02 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xeb\x03\n" +
-	"\rFabricService\x12O\n" +
-	"\fCreateFabric\x12\x1e.sluice.v1.CreateFabricRequest\x1a\x1f.sluice.v1.CreateFabricResponse\x12F\n" +
-	"\tGetFabric\x12\x1b.sluice.v1.GetFabricRequest\x1a\x1c.sluice.v1.GetFabricResponse\x12L\n" +
-	"\vListFabrics\x12\x1d.sluice.v1.ListFabricsRequest\x1a\x1e.sluice.v1.ListFabricsResponse\x12O\n" +
-	"\fUpdateFabric\x12\x1e.sluice.v1.UpdateFabricRequest\x1a\x1f.sluice.v1.UpdateFabricResponse\x12O\n" +
-	"\fDeleteFabric\x12\x1e.sluice.v1.DeleteFabricRequest\x1a\x1f.sluice.v1.DeleteFabricResponse\x12Q\n" +
-	"\fWatchFabrics\x12\x1e.sluice.v1.WatchFabricsRequest\x1a\x1f.sluice.v1.WatchFabricsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xa0\x05\n" +
+	"\rFabricService\x12l\n" +
+	"\fCreateFabric\x12\x1e.sluice.v1.CreateFabricRequest\x1a\x1f.sluice.v1.CreateFabricResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x06fabric\"\v/v1/fabrics\x12b\n" +
+	"\tGetFabric\x12\x1b.sluice.v1.GetFabricRequest\x1a\x1c.sluice.v1.GetFabricResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/fabrics/{name}\x12a\n" +
+	"\vListFabrics\x12\x1d.sluice.v1.ListFabricsRequest\x1a\x1e.sluice.v1.ListFabricsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/fabrics\x12\x7f\n" +
+	"\fUpdateFabric\x12\x1e.sluice.v1.UpdateFabricRequest\x1a\x1f.sluice.v1.UpdateFabricResponse\".\x82\xd3\xe4\x93\x02(:\x06fabric2\x1e/v1/fabrics/{fabric.meta.name}\x12k\n" +
+	"\fDeleteFabric\x12\x1e.sluice.v1.DeleteFabricRequest\x1a\x1f.sluice.v1.DeleteFabricResponse\"\x1a\x82\xd3\xe4\x93\x02\x14*\x12/v1/fabrics/{name}\x12l\n" +
+	"\fWatchFabrics\x12\x1e.sluice.v1.WatchFabricsRequest\x1a\x1f.sluice.v1.WatchFabricsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/fabrics:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_fabric_proto_rawDescOnce sync.Once

@@ -498,7 +498,7 @@ var File_sluice_v1_finding_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/finding.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n" +
+	"\x17sluice/v1/finding.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n" +
 	"\x0fObjectReference\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xc4\x03\n" +
@@ -537,9 +537,9 @@ const file_sluice_v1_finding_proto_rawDesc = "" +
 	"\x1cFINDING_SEVERITY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FINDING_SEVERITY_ADVICE\x10\x01\x12\x1c\n" +
 	"\x18FINDING_SEVERITY_WARNING\x10\x02\x12\x1d\n" +
-	"\x19FINDING_SEVERITY_CRITICAL\x10\x032a\n" +
-	"\x0eFindingService\x12O\n" +
-	"\fListFindings\x12\x1e.sluice.v1.ListFindingsRequest\x1a\x1f.sluice.v1.ListFindingsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x19FINDING_SEVERITY_CRITICAL\x10\x032w\n" +
+	"\x0eFindingService\x12e\n" +
+	"\fListFindings\x12\x1e.sluice.v1.ListFindingsRequest\x1a\x1f.sluice.v1.ListFindingsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/findingsB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_finding_proto_rawDescOnce sync.Once

@@ -1396,7 +1396,7 @@ var File_sluice_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/gateway.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xb0\x01\n" +
+	"\x17sluice/v1/gateway.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xb0\x01\n" +
 	"\aGateway\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
@@ -1491,18 +1491,18 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\x13GATEWAY_HEALTH_DEAD\x10\x04\x12\x1b\n" +
 	"\x17GATEWAY_HEALTH_DRAINING\x10\x05\x12\x1a\n" +
 	"\x16GATEWAY_HEALTH_DRAINED\x10\x06\x12\x1e\n" +
-	"\x1aGATEWAY_HEALTH_NOT_SERVING\x10\a2\x86\x06\n" +
-	"\x0eGatewayService\x12R\n" +
-	"\rCreateGateway\x12\x1f.sluice.v1.CreateGatewayRequest\x1a .sluice.v1.CreateGatewayResponse\x12I\n" +
+	"\x1aGATEWAY_HEALTH_NOT_SERVING\x10\a2\xb8\b\n" +
+	"\x0eGatewayService\x12q\n" +
+	"\rCreateGateway\x12\x1f.sluice.v1.CreateGatewayRequest\x1a .sluice.v1.CreateGatewayResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\agateway\"\f/v1/gateways\x12f\n" +
 	"\n" +
-	"GetGateway\x12\x1c.sluice.v1.GetGatewayRequest\x1a\x1d.sluice.v1.GetGatewayResponse\x12O\n" +
-	"\fListGateways\x12\x1e.sluice.v1.ListGatewaysRequest\x1a\x1f.sluice.v1.ListGatewaysResponse\x12R\n" +
-	"\rUpdateGateway\x12\x1f.sluice.v1.UpdateGatewayRequest\x1a .sluice.v1.UpdateGatewayResponse\x12R\n" +
-	"\rDeleteGateway\x12\x1f.sluice.v1.DeleteGatewayRequest\x1a .sluice.v1.DeleteGatewayResponse\x12T\n" +
-	"\rWatchGateways\x12\x1f.sluice.v1.WatchGatewaysRequest\x1a .sluice.v1.WatchGatewaysResponse0\x01\x12O\n" +
-	"\fDrainGateway\x12\x1e.sluice.v1.DrainGatewayRequest\x1a\x1f.sluice.v1.DrainGatewayResponse\x12U\n" +
-	"\x0eUndrainGateway\x12 .sluice.v1.UndrainGatewayRequest\x1a!.sluice.v1.UndrainGatewayResponse\x12^\n" +
-	"\x11RotateGatewayKeys\x12#.sluice.v1.RotateGatewayKeysRequest\x1a$.sluice.v1.RotateGatewayKeysResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"GetGateway\x12\x1c.sluice.v1.GetGatewayRequest\x1a\x1d.sluice.v1.GetGatewayResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/gateways/{name}\x12e\n" +
+	"\fListGateways\x12\x1e.sluice.v1.ListGatewaysRequest\x1a\x1f.sluice.v1.ListGatewaysResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/gateways\x12\x85\x01\n" +
+	"\rUpdateGateway\x12\x1f.sluice.v1.UpdateGatewayRequest\x1a .sluice.v1.UpdateGatewayResponse\"1\x82\xd3\xe4\x93\x02+:\agateway2 /v1/gateways/{gateway.meta.name}\x12o\n" +
+	"\rDeleteGateway\x12\x1f.sluice.v1.DeleteGatewayRequest\x1a .sluice.v1.DeleteGatewayResponse\"\x1b\x82\xd3\xe4\x93\x02\x15*\x13/v1/gateways/{name}\x12p\n" +
+	"\rWatchGateways\x12\x1f.sluice.v1.WatchGatewaysRequest\x1a .sluice.v1.WatchGatewaysResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/gateways:watch0\x01\x12u\n" +
+	"\fDrainGateway\x12\x1e.sluice.v1.DrainGatewayRequest\x1a\x1f.sluice.v1.DrainGatewayResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/gateways/{name}:drain\x12}\n" +
+	"\x0eUndrainGateway\x12 .sluice.v1.UndrainGatewayRequest\x1a!.sluice.v1.UndrainGatewayResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/gateways/{name}:undrain\x12\x82\x01\n" +
+	"\x11RotateGatewayKeys\x12#.sluice.v1.RotateGatewayKeysRequest\x1a$.sluice.v1.RotateGatewayKeysResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/gateways:rotateKeysB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_gateway_proto_rawDescOnce sync.Once

@@ -874,7 +874,7 @@ var File_sluice_v1_gateway_pool_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_pool_proto_rawDesc = "" +
 	"\n" +
-	"\x1csluice/v1/gateway_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
+	"\x1csluice/v1/gateway_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
 	"\vGatewayPool\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x12:\n" +
@@ -929,14 +929,14 @@ const file_sluice_v1_gateway_pool_proto_rawDesc = "" +
 	"\x19WatchGatewayPoolsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x129\n" +
 	"\fgateway_pool\x18\x02 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xca\x04\n" +
-	"\x12GatewayPoolService\x12^\n" +
-	"\x11CreateGatewayPool\x12#.sluice.v1.CreateGatewayPoolRequest\x1a$.sluice.v1.CreateGatewayPoolResponse\x12U\n" +
-	"\x0eGetGatewayPool\x12 .sluice.v1.GetGatewayPoolRequest\x1a!.sluice.v1.GetGatewayPoolResponse\x12[\n" +
-	"\x10ListGatewayPools\x12\".sluice.v1.ListGatewayPoolsRequest\x1a#.sluice.v1.ListGatewayPoolsResponse\x12^\n" +
-	"\x11UpdateGatewayPool\x12#.sluice.v1.UpdateGatewayPoolRequest\x1a$.sluice.v1.UpdateGatewayPoolResponse\x12^\n" +
-	"\x11DeleteGatewayPool\x12#.sluice.v1.DeleteGatewayPoolRequest\x1a$.sluice.v1.DeleteGatewayPoolResponse\x12`\n" +
-	"\x11WatchGatewayPools\x12#.sluice.v1.WatchGatewayPoolsRequest\x1a$.sluice.v1.WatchGatewayPoolsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xb2\x06\n" +
+	"\x12GatewayPoolService\x12\x86\x01\n" +
+	"\x11CreateGatewayPool\x12#.sluice.v1.CreateGatewayPoolRequest\x1a$.sluice.v1.CreateGatewayPoolResponse\"&\x82\xd3\xe4\x93\x02 :\fgateway_pool\"\x10/v1/gatewayPools\x12v\n" +
+	"\x0eGetGatewayPool\x12 .sluice.v1.GetGatewayPoolRequest\x1a!.sluice.v1.GetGatewayPoolResponse\"\x1f\x82\xd3\xe4\x93\x02\x19\x12\x17/v1/gatewayPools/{name}\x12u\n" +
+	"\x10ListGatewayPools\x12\".sluice.v1.ListGatewayPoolsRequest\x1a#.sluice.v1.ListGatewayPoolsResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/gatewayPools\x12\x9f\x01\n" +
+	"\x11UpdateGatewayPool\x12#.sluice.v1.UpdateGatewayPoolRequest\x1a$.sluice.v1.UpdateGatewayPoolResponse\"?\x82\xd3\xe4\x93\x029:\fgateway_pool2)/v1/gatewayPools/{gateway_pool.meta.name}\x12\x7f\n" +
+	"\x11DeleteGatewayPool\x12#.sluice.v1.DeleteGatewayPoolRequest\x1a$.sluice.v1.DeleteGatewayPoolResponse\"\x1f\x82\xd3\xe4\x93\x02\x19*\x17/v1/gatewayPools/{name}\x12\x80\x01\n" +
+	"\x11WatchGatewayPools\x12#.sluice.v1.WatchGatewayPoolsRequest\x1a$.sluice.v1.WatchGatewayPoolsResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/gatewayPools:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_gateway_pool_proto_rawDescOnce sync.Once

@@ -955,7 +955,7 @@ var File_sluice_v1_host_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x14sluice/v1/host.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xa7\x01\n" +
+	"\x14sluice/v1/host.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xa7\x01\n" +
 	"\x04Host\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x123\n" +
@@ -1020,18 +1020,18 @@ const file_sluice_v1_host_proto_rawDesc = "" +
 	"\x12WatchHostsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12#\n" +
 	"\x04host\x18\x02 \x01(\v2\x0f.sluice.v1.HostR\x04host\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xc5\x03\n" +
-	"\vHostService\x12I\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xe8\x04\n" +
+	"\vHostService\x12b\n" +
 	"\n" +
-	"CreateHost\x12\x1c.sluice.v1.CreateHostRequest\x1a\x1d.sluice.v1.CreateHostResponse\x12@\n" +
-	"\aGetHost\x12\x19.sluice.v1.GetHostRequest\x1a\x1a.sluice.v1.GetHostResponse\x12F\n" +
-	"\tListHosts\x12\x1b.sluice.v1.ListHostsRequest\x1a\x1c.sluice.v1.ListHostsResponse\x12I\n" +
+	"CreateHost\x12\x1c.sluice.v1.CreateHostRequest\x1a\x1d.sluice.v1.CreateHostResponse\"\x17\x82\xd3\xe4\x93\x02\x11:\x04host\"\t/v1/hosts\x12Z\n" +
+	"\aGetHost\x12\x19.sluice.v1.GetHostRequest\x1a\x1a.sluice.v1.GetHostResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/hosts/{name}\x12Y\n" +
+	"\tListHosts\x12\x1b.sluice.v1.ListHostsRequest\x1a\x1c.sluice.v1.ListHostsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/hosts\x12s\n" +
 	"\n" +
-	"UpdateHost\x12\x1c.sluice.v1.UpdateHostRequest\x1a\x1d.sluice.v1.UpdateHostResponse\x12I\n" +
+	"UpdateHost\x12\x1c.sluice.v1.UpdateHostRequest\x1a\x1d.sluice.v1.UpdateHostResponse\"(\x82\xd3\xe4\x93\x02\":\x04host2\x1a/v1/hosts/{host.meta.name}\x12c\n" +
 	"\n" +
-	"DeleteHost\x12\x1c.sluice.v1.DeleteHostRequest\x1a\x1d.sluice.v1.DeleteHostResponse\x12K\n" +
+	"DeleteHost\x12\x1c.sluice.v1.DeleteHostRequest\x1a\x1d.sluice.v1.DeleteHostResponse\"\x18\x82\xd3\xe4\x93\x02\x12*\x10/v1/hosts/{name}\x12d\n" +
 	"\n" +
-	"WatchHosts\x12\x1c.sluice.v1.WatchHostsRequest\x1a\x1d.sluice.v1.WatchHostsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"WatchHosts\x12\x1c.sluice.v1.WatchHostsRequest\x1a\x1d.sluice.v1.WatchHostsResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/hosts:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_host_proto_rawDescOnce sync.Once

@@ -320,7 +320,7 @@ var File_sluice_v1_load_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_load_proto_rawDesc = "" +
 	"\n" +
-	"\x14sluice/v1/load.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17sluice/v1/finding.proto\"\xcb\x05\n" +
+	"\x14sluice/v1/load.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17sluice/v1/finding.proto\"\xcb\x05\n" +
 	"\x04Load\x122\n" +
 	"\x06object\x18\x01 \x01(\v2\x1a.sluice.v1.ObjectReferenceR\x06object\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\tR\agateway\x125\n" +
@@ -346,9 +346,9 @@ const file_sluice_v1_load_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"b\n" +
 	"\x11ListLoadsResponse\x12%\n" +
 	"\x05loads\x18\x01 \x03(\v2\x0f.sluice.v1.LoadR\x05loads\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2U\n" +
-	"\vLoadService\x12F\n" +
-	"\tListLoads\x12\x1b.sluice.v1.ListLoadsRequest\x1a\x1c.sluice.v1.ListLoadsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2h\n" +
+	"\vLoadService\x12Y\n" +
+	"\tListLoads\x12\x1b.sluice.v1.ListLoadsRequest\x1a\x1c.sluice.v1.ListLoadsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/loadsB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_load_proto_rawDescOnce sync.Once

@@ -635,7 +635,7 @@ var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
+	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
 	"\x16GetControlPlaneRequest\"\x83\x02\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
@@ -667,13 +667,13 @@ const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\x1cDiscardHeldOperationsRequest\x12/\n" +
 	"\x04kind\x18\x01 \x01(\tB\x1b\xe2A\x01\x02\xbaH\x14r\x12R\x06VolumeR\bSnapshotR\x04kind\x12\"\n" +
 	"\x04name\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x1f\n" +
-	"\x1dDiscardHeldOperationsResponse2\xea\x03\n" +
-	"\x12MaintenanceService\x12X\n" +
-	"\x0fGetControlPlane\x12!.sluice.v1.GetControlPlaneRequest\x1a\".sluice.v1.GetControlPlaneResponse\x12?\n" +
-	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse0\x01\x12a\n" +
-	"\x12ListHeldOperations\x12$.sluice.v1.ListHeldOperationsRequest\x1a%.sluice.v1.ListHeldOperationsResponse\x12j\n" +
-	"\x15ConfirmHeldOperations\x12'.sluice.v1.ConfirmHeldOperationsRequest\x1a(.sluice.v1.ConfirmHeldOperationsResponse\x12j\n" +
-	"\x15DiscardHeldOperations\x12'.sluice.v1.DiscardHeldOperationsRequest\x1a(.sluice.v1.DiscardHeldOperationsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x1dDiscardHeldOperationsResponse2\xad\x05\n" +
+	"\x12MaintenanceService\x12r\n" +
+	"\x0fGetControlPlane\x12!.sluice.v1.GetControlPlaneRequest\x1a\".sluice.v1.GetControlPlaneResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/controlPlane\x12`\n" +
+	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse\"\x1f\x82\xd3\xe4\x93\x02\x19\x12\x17/v1/controlPlane:backup0\x01\x12}\n" +
+	"\x12ListHeldOperations\x12$.sluice.v1.ListHeldOperationsRequest\x1a%.sluice.v1.ListHeldOperationsResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/heldOperations\x12\x9f\x01\n" +
+	"\x15ConfirmHeldOperations\x12'.sluice.v1.ConfirmHeldOperationsRequest\x1a(.sluice.v1.ConfirmHeldOperationsResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/heldOperations/{kind}/{name}:confirm\x12\x9f\x01\n" +
+	"\x15DiscardHeldOperations\x12'.sluice.v1.DiscardHeldOperationsRequest\x1a(.sluice.v1.DiscardHeldOperationsResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/heldOperations/{kind}/{name}:discardB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_maintenance_proto_rawDescOnce sync.Once

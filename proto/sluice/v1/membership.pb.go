@@ -883,7 +883,7 @@ var File_sluice_v1_membership_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	"\x1asluice/v1/membership.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"[\n" +
+	"\x1asluice/v1/membership.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"[\n" +
 	"\x16CreateJoinTokenRequest\x12A\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x14\xe2A\x01\x01\xbaH\r\xaa\x01\n" +
 	"\"\x04\b\x80\xa3\x052\x02\b<R\x03ttl\"\xa3\x01\n" +
@@ -933,15 +933,15 @@ const file_sluice_v1_membership_proto_rawDesc = "" +
 	"MemberRole\x12\x1b\n" +
 	"\x17MEMBER_ROLE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MEMBER_ROLE_VOTER\x10\x01\x12\x17\n" +
-	"\x13MEMBER_ROLE_LEARNER\x10\x022\xf4\x04\n" +
-	"\x11MembershipService\x12X\n" +
-	"\x0fCreateJoinToken\x12!.sluice.v1.CreateJoinTokenRequest\x1a\".sluice.v1.CreateJoinTokenResponse\x12U\n" +
-	"\x0eListJoinTokens\x12 .sluice.v1.ListJoinTokensRequest\x1a!.sluice.v1.ListJoinTokensResponse\x12X\n" +
-	"\x0fRevokeJoinToken\x12!.sluice.v1.RevokeJoinTokenRequest\x1a\".sluice.v1.RevokeJoinTokenResponse\x12L\n" +
-	"\vListMembers\x12\x1d.sluice.v1.ListMembersRequest\x1a\x1e.sluice.v1.ListMembersResponse\x12O\n" +
-	"\fRemoveMember\x12\x1e.sluice.v1.RemoveMemberRequest\x1a\x1f.sluice.v1.RemoveMemberResponse\x12X\n" +
-	"\x0fImportAuthority\x12!.sluice.v1.ImportAuthorityRequest\x1a\".sluice.v1.ImportAuthorityResponse\x12[\n" +
-	"\x10RenewCertificate\x12\".sluice.v1.RenewCertificateRequest\x1a#.sluice.v1.RenewCertificateResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x13MEMBER_ROLE_LEARNER\x10\x022\xb9\x06\n" +
+	"\x11MembershipService\x12s\n" +
+	"\x0fCreateJoinToken\x12!.sluice.v1.CreateJoinTokenRequest\x1a\".sluice.v1.CreateJoinTokenResponse\"\x19\x82\xd3\xe4\x93\x02\x13:\x01*\"\x0e/v1/joinTokens\x12m\n" +
+	"\x0eListJoinTokens\x12 .sluice.v1.ListJoinTokensRequest\x1a!.sluice.v1.ListJoinTokensResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/joinTokens\x12u\n" +
+	"\x0fRevokeJoinToken\x12!.sluice.v1.RevokeJoinTokenRequest\x1a\".sluice.v1.RevokeJoinTokenResponse\"\x1b\x82\xd3\xe4\x93\x02\x15*\x13/v1/joinTokens/{id}\x12a\n" +
+	"\vListMembers\x12\x1d.sluice.v1.ListMembersRequest\x1a\x1e.sluice.v1.ListMembersResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/members\x12k\n" +
+	"\fRemoveMember\x12\x1e.sluice.v1.RemoveMemberRequest\x1a\x1f.sluice.v1.RemoveMemberResponse\"\x1a\x82\xd3\xe4\x93\x02\x14*\x12/v1/members/{node}\x12y\n" +
+	"\x0fImportAuthority\x12!.sluice.v1.ImportAuthorityRequest\x1a\".sluice.v1.ImportAuthorityResponse\"\x1f\x82\xd3\xe4\x93\x02\x19:\x01*\"\x14/v1/authority:import\x12~\n" +
+	"\x10RenewCertificate\x12\".sluice.v1.RenewCertificateRequest\x1a#.sluice.v1.RenewCertificateResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/certificates:renewB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_membership_proto_rawDescOnce sync.Once

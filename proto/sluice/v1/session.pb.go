@@ -734,7 +734,7 @@ var File_sluice_v1_session_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/session.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"x\n" +
+	"\x17sluice/v1/session.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"x\n" +
 	"\aSession\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x03\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
@@ -789,13 +789,13 @@ const file_sluice_v1_session_proto_rawDesc = "" +
 	"\x13EvictSessionRequest\x12\"\n" +
 	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1d\n" +
 	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRunJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
-	"\x14EvictSessionResponse2\xd3\x02\n" +
-	"\x0eSessionService\x12I\n" +
+	"\x14EvictSessionResponse2\xc8\x03\n" +
+	"\x0eSessionService\x12f\n" +
 	"\n" +
-	"GetSession\x12\x1c.sluice.v1.GetSessionRequest\x1a\x1d.sluice.v1.GetSessionResponse\x12O\n" +
-	"\fListSessions\x12\x1e.sluice.v1.ListSessionsRequest\x1a\x1f.sluice.v1.ListSessionsResponse\x12T\n" +
-	"\rWatchSessions\x12\x1f.sluice.v1.WatchSessionsRequest\x1a .sluice.v1.WatchSessionsResponse0\x01\x12O\n" +
-	"\fEvictSession\x12\x1e.sluice.v1.EvictSessionRequest\x1a\x1f.sluice.v1.EvictSessionResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"GetSession\x12\x1c.sluice.v1.GetSessionRequest\x1a\x1d.sluice.v1.GetSessionResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/sessions/{name}\x12e\n" +
+	"\fListSessions\x12\x1e.sluice.v1.ListSessionsRequest\x1a\x1f.sluice.v1.ListSessionsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12p\n" +
+	"\rWatchSessions\x12\x1f.sluice.v1.WatchSessionsRequest\x1a .sluice.v1.WatchSessionsResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/sessions:watch0\x01\x12u\n" +
+	"\fEvictSession\x12\x1e.sluice.v1.EvictSessionRequest\x1a\x1f.sluice.v1.EvictSessionResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/sessions/{name}:evictB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_session_proto_rawDescOnce sync.Once

@@ -974,7 +974,7 @@ var File_sluice_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
-	"\x18sluice/v1/snapshot.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\x1a\x16sluice/v1/volume.proto\"\xb3\x01\n" +
+	"\x18sluice/v1/snapshot.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\x1a\x16sluice/v1/volume.proto\"\xb3\x01\n" +
 	"\bSnapshot\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x127\n" +
@@ -1036,15 +1036,15 @@ const file_sluice_v1_snapshot_proto_rawDesc = "" +
 	"\x16WatchSnapshotsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12/\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xee\x04\n" +
-	"\x0fSnapshotService\x12U\n" +
-	"\x0eCreateSnapshot\x12 .sluice.v1.CreateSnapshotRequest\x1a!.sluice.v1.CreateSnapshotResponse\x12L\n" +
-	"\vGetSnapshot\x12\x1d.sluice.v1.GetSnapshotRequest\x1a\x1e.sluice.v1.GetSnapshotResponse\x12R\n" +
-	"\rListSnapshots\x12\x1f.sluice.v1.ListSnapshotsRequest\x1a .sluice.v1.ListSnapshotsResponse\x12U\n" +
-	"\x0eUpdateSnapshot\x12 .sluice.v1.UpdateSnapshotRequest\x1a!.sluice.v1.UpdateSnapshotResponse\x12U\n" +
-	"\x0eDeleteSnapshot\x12 .sluice.v1.DeleteSnapshotRequest\x1a!.sluice.v1.DeleteSnapshotResponse\x12[\n" +
-	"\x10RollBackSnapshot\x12\".sluice.v1.RollBackSnapshotRequest\x1a#.sluice.v1.RollBackSnapshotResponse\x12W\n" +
-	"\x0eWatchSnapshots\x12 .sluice.v1.WatchSnapshotsRequest\x1a!.sluice.v1.WatchSnapshotsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xe1\x06\n" +
+	"\x0fSnapshotService\x12v\n" +
+	"\x0eCreateSnapshot\x12 .sluice.v1.CreateSnapshotRequest\x1a!.sluice.v1.CreateSnapshotResponse\"\x1f\x82\xd3\xe4\x93\x02\x19:\bsnapshot\"\r/v1/snapshots\x12j\n" +
+	"\vGetSnapshot\x12\x1d.sluice.v1.GetSnapshotRequest\x1a\x1e.sluice.v1.GetSnapshotResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/snapshots/{name}\x12i\n" +
+	"\rListSnapshots\x12\x1f.sluice.v1.ListSnapshotsRequest\x1a .sluice.v1.ListSnapshotsResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/snapshots\x12\x8b\x01\n" +
+	"\x0eUpdateSnapshot\x12 .sluice.v1.UpdateSnapshotRequest\x1a!.sluice.v1.UpdateSnapshotResponse\"4\x82\xd3\xe4\x93\x02.:\bsnapshot2\"/v1/snapshots/{snapshot.meta.name}\x12s\n" +
+	"\x0eDeleteSnapshot\x12 .sluice.v1.DeleteSnapshotRequest\x1a!.sluice.v1.DeleteSnapshotResponse\"\x1c\x82\xd3\xe4\x93\x02\x16*\x14/v1/snapshots/{name}\x12\x85\x01\n" +
+	"\x10RollBackSnapshot\x12\".sluice.v1.RollBackSnapshotRequest\x1a#.sluice.v1.RollBackSnapshotResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/snapshots/{name}:rollBack\x12t\n" +
+	"\x0eWatchSnapshots\x12 .sluice.v1.WatchSnapshotsRequest\x1a!.sluice.v1.WatchSnapshotsResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/snapshots:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_snapshot_proto_rawDescOnce sync.Once

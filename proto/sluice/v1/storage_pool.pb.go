@@ -1178,7 +1178,7 @@ var File_sluice_v1_storage_pool_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\n" +
-	"\x1csluice/v1/storage_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
+	"\x1csluice/v1/storage_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
 	"\vStoragePool\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x12:\n" +
@@ -1258,14 +1258,14 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\x19WatchStoragePoolsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x129\n" +
 	"\fstorage_pool\x18\x02 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xca\x04\n" +
-	"\x12StoragePoolService\x12^\n" +
-	"\x11CreateStoragePool\x12#.sluice.v1.CreateStoragePoolRequest\x1a$.sluice.v1.CreateStoragePoolResponse\x12U\n" +
-	"\x0eGetStoragePool\x12 .sluice.v1.GetStoragePoolRequest\x1a!.sluice.v1.GetStoragePoolResponse\x12[\n" +
-	"\x10ListStoragePools\x12\".sluice.v1.ListStoragePoolsRequest\x1a#.sluice.v1.ListStoragePoolsResponse\x12^\n" +
-	"\x11UpdateStoragePool\x12#.sluice.v1.UpdateStoragePoolRequest\x1a$.sluice.v1.UpdateStoragePoolResponse\x12^\n" +
-	"\x11DeleteStoragePool\x12#.sluice.v1.DeleteStoragePoolRequest\x1a$.sluice.v1.DeleteStoragePoolResponse\x12`\n" +
-	"\x11WatchStoragePools\x12#.sluice.v1.WatchStoragePoolsRequest\x1a$.sluice.v1.WatchStoragePoolsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xb2\x06\n" +
+	"\x12StoragePoolService\x12\x86\x01\n" +
+	"\x11CreateStoragePool\x12#.sluice.v1.CreateStoragePoolRequest\x1a$.sluice.v1.CreateStoragePoolResponse\"&\x82\xd3\xe4\x93\x02 :\fstorage_pool\"\x10/v1/storagePools\x12v\n" +
+	"\x0eGetStoragePool\x12 .sluice.v1.GetStoragePoolRequest\x1a!.sluice.v1.GetStoragePoolResponse\"\x1f\x82\xd3\xe4\x93\x02\x19\x12\x17/v1/storagePools/{name}\x12u\n" +
+	"\x10ListStoragePools\x12\".sluice.v1.ListStoragePoolsRequest\x1a#.sluice.v1.ListStoragePoolsResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/storagePools\x12\x9f\x01\n" +
+	"\x11UpdateStoragePool\x12#.sluice.v1.UpdateStoragePoolRequest\x1a$.sluice.v1.UpdateStoragePoolResponse\"?\x82\xd3\xe4\x93\x029:\fstorage_pool2)/v1/storagePools/{storage_pool.meta.name}\x12\x7f\n" +
+	"\x11DeleteStoragePool\x12#.sluice.v1.DeleteStoragePoolRequest\x1a$.sluice.v1.DeleteStoragePoolResponse\"\x1f\x82\xd3\xe4\x93\x02\x19*\x17/v1/storagePools/{name}\x12\x80\x01\n" +
+	"\x11WatchStoragePools\x12#.sluice.v1.WatchStoragePoolsRequest\x1a$.sluice.v1.WatchStoragePoolsResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/storagePools:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_storage_pool_proto_rawDescOnce sync.Once

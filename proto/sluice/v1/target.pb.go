@@ -1102,7 +1102,7 @@ var File_sluice_v1_target_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_target_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/target.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x16sluice/v1/target.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
 	"\x06Target\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
@@ -1176,14 +1176,14 @@ const file_sluice_v1_target_proto_rawDesc = "" +
 	"\x14WatchTargetsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06target\x18\x02 \x01(\v2\x11.sluice.v1.TargetR\x06target\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xeb\x03\n" +
-	"\rTargetService\x12O\n" +
-	"\fCreateTarget\x12\x1e.sluice.v1.CreateTargetRequest\x1a\x1f.sluice.v1.CreateTargetResponse\x12F\n" +
-	"\tGetTarget\x12\x1b.sluice.v1.GetTargetRequest\x1a\x1c.sluice.v1.GetTargetResponse\x12L\n" +
-	"\vListTargets\x12\x1d.sluice.v1.ListTargetsRequest\x1a\x1e.sluice.v1.ListTargetsResponse\x12O\n" +
-	"\fUpdateTarget\x12\x1e.sluice.v1.UpdateTargetRequest\x1a\x1f.sluice.v1.UpdateTargetResponse\x12O\n" +
-	"\fDeleteTarget\x12\x1e.sluice.v1.DeleteTargetRequest\x1a\x1f.sluice.v1.DeleteTargetResponse\x12Q\n" +
-	"\fWatchTargets\x12\x1e.sluice.v1.WatchTargetsRequest\x1a\x1f.sluice.v1.WatchTargetsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xa0\x05\n" +
+	"\rTargetService\x12l\n" +
+	"\fCreateTarget\x12\x1e.sluice.v1.CreateTargetRequest\x1a\x1f.sluice.v1.CreateTargetResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x06target\"\v/v1/targets\x12b\n" +
+	"\tGetTarget\x12\x1b.sluice.v1.GetTargetRequest\x1a\x1c.sluice.v1.GetTargetResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/targets/{name}\x12a\n" +
+	"\vListTargets\x12\x1d.sluice.v1.ListTargetsRequest\x1a\x1e.sluice.v1.ListTargetsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/targets\x12\x7f\n" +
+	"\fUpdateTarget\x12\x1e.sluice.v1.UpdateTargetRequest\x1a\x1f.sluice.v1.UpdateTargetResponse\".\x82\xd3\xe4\x93\x02(:\x06target2\x1e/v1/targets/{target.meta.name}\x12k\n" +
+	"\fDeleteTarget\x12\x1e.sluice.v1.DeleteTargetRequest\x1a\x1f.sluice.v1.DeleteTargetResponse\"\x1a\x82\xd3\xe4\x93\x02\x14*\x12/v1/targets/{name}\x12l\n" +
+	"\fWatchTargets\x12\x1e.sluice.v1.WatchTargetsRequest\x1a\x1f.sluice.v1.WatchTargetsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/targets:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_target_proto_rawDescOnce sync.Once

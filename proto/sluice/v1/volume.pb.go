@@ -1526,7 +1526,7 @@ var File_sluice_v1_volume_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
 	"\x06Volume\x125\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
@@ -1640,16 +1640,16 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x16OWNERSHIP_STATE_MOVING\x10\x04\x12\x1b\n" +
 	"\x17OWNERSHIP_STATE_FENCING\x10\x05\x12\x1c\n" +
 	"\x18OWNERSHIP_STATE_ORPHANED\x10\x06\x12\x1d\n" +
-	"\x19OWNERSHIP_STATE_ACQUIRING\x10\a2\xb6\x04\n" +
-	"\rVolumeService\x12O\n" +
-	"\fCreateVolume\x12\x1e.sluice.v1.CreateVolumeRequest\x1a\x1f.sluice.v1.CreateVolumeResponse\x12F\n" +
-	"\tGetVolume\x12\x1b.sluice.v1.GetVolumeRequest\x1a\x1c.sluice.v1.GetVolumeResponse\x12L\n" +
-	"\vListVolumes\x12\x1d.sluice.v1.ListVolumesRequest\x1a\x1e.sluice.v1.ListVolumesResponse\x12O\n" +
-	"\fUpdateVolume\x12\x1e.sluice.v1.UpdateVolumeRequest\x1a\x1f.sluice.v1.UpdateVolumeResponse\x12O\n" +
-	"\fDeleteVolume\x12\x1e.sluice.v1.DeleteVolumeRequest\x1a\x1f.sluice.v1.DeleteVolumeResponse\x12Q\n" +
-	"\fWatchVolumes\x12\x1e.sluice.v1.WatchVolumesRequest\x1a\x1f.sluice.v1.WatchVolumesResponse0\x01\x12I\n" +
+	"\x19OWNERSHIP_STATE_ACQUIRING\x10\a2\x8f\x06\n" +
+	"\rVolumeService\x12l\n" +
+	"\fCreateVolume\x12\x1e.sluice.v1.CreateVolumeRequest\x1a\x1f.sluice.v1.CreateVolumeResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x06volume\"\v/v1/volumes\x12b\n" +
+	"\tGetVolume\x12\x1b.sluice.v1.GetVolumeRequest\x1a\x1c.sluice.v1.GetVolumeResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/volumes/{name}\x12a\n" +
+	"\vListVolumes\x12\x1d.sluice.v1.ListVolumesRequest\x1a\x1e.sluice.v1.ListVolumesResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/volumes\x12\x7f\n" +
+	"\fUpdateVolume\x12\x1e.sluice.v1.UpdateVolumeRequest\x1a\x1f.sluice.v1.UpdateVolumeResponse\".\x82\xd3\xe4\x93\x02(:\x06volume2\x1e/v1/volumes/{volume.meta.name}\x12k\n" +
+	"\fDeleteVolume\x12\x1e.sluice.v1.DeleteVolumeRequest\x1a\x1f.sluice.v1.DeleteVolumeResponse\"\x1a\x82\xd3\xe4\x93\x02\x14*\x12/v1/volumes/{name}\x12l\n" +
+	"\fWatchVolumes\x12\x1e.sluice.v1.WatchVolumesRequest\x1a\x1f.sluice.v1.WatchVolumesResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/volumes:watch0\x01\x12m\n" +
 	"\n" +
-	"MoveVolume\x12\x1c.sluice.v1.MoveVolumeRequest\x1a\x1d.sluice.v1.MoveVolumeResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"MoveVolume\x12\x1c.sluice.v1.MoveVolumeRequest\x1a\x1d.sluice.v1.MoveVolumeResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/volumes/{name}:moveB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_volume_proto_rawDescOnce sync.Once
