@@ -20,6 +20,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/web"
 )
 
 // pruneEvery is the interval at which old events are deleted.
@@ -36,7 +37,9 @@ type parts struct {
 	certificates *server.Certificates
 	findings     *api.Findings
 	loads        *api.Loads
-	log          *slog.Logger
+	// console is nil without a console port.
+	console *web.Server
+	log     *slog.Logger
 }
 
 func (s *settings) parts(kept *store.Store, opened *storage, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
@@ -149,6 +152,9 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error { return p.events.run(ctx) })
 	group.Go(func() error { return p.findings.Run(ctx) })
 	group.Go(func() error { return p.loads.Run(ctx) })
+	if p.console != nil {
+		group.Go(func() error { return p.console.Run(ctx) })
+	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

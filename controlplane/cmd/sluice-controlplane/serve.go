@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"sluice.dev/sluice/controlplane/internal/accounts"
 	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -50,6 +51,7 @@ type settings struct {
 	backupLimit                                time.Duration
 	node, peerAddress, joinListen              string
 	etcdJoin                                   []string
+	console                                    consoleSettings
 }
 
 // keyFileName is the name of the generated key file in --data-dir.
@@ -91,6 +93,7 @@ with its data in --data-dir. With --etcd-peer-address it is one of up to three m
 	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
 	s.memberFlags(flags)
 	s.externalFlags(flags)
+	s.console.flags(flags)
 	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long fenced Ceph clients stay on the blocklist; "+
 		"a former owner may be suspended for very long, so at least a year")
 	flags.DurationVar(&s.backupLimit, "backup-limit", defaultBackupLimit, "age at which the last backup by sluicectl becomes the finding "+
@@ -131,6 +134,9 @@ func (s *settings) run(ctx context.Context) error {
 	if err := s.checkMember(); err != nil {
 		return err
 	}
+	if err := s.console.check(); err != nil {
+		return err
+	}
 	client.LogGRPC(log)
 	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -169,7 +175,8 @@ func (s *settings) run(ctx context.Context) error {
 		return err
 	}
 	joins := s.joinOptions(kept, opened, ring, log)
-	made, listener, err := s.api(kept, beside, &join.Membership{Options: joins}, log, registry)
+	people := accounts.New(kept)
+	made, listener, err := s.api(kept, beside, &join.Membership{Options: joins}, people, log, registry)
 	if err != nil {
 		return err
 	}
@@ -179,6 +186,10 @@ func (s *settings) run(ctx context.Context) error {
 		return err
 	}
 	defer closeJoins()
+	if beside.console, err = s.serveConsole(made, kept, people, func(err error) { stop(err) }, log); err != nil {
+		_ = listener.Close()
+		return err
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -186,6 +197,9 @@ func (s *settings) run(ctx context.Context) error {
 			stop(err)
 		}
 		notifyServiceManager(log, daemon.SdNotifyStopping)
+		if beside.console != nil {
+			beside.console.Close()
+		}
 		stopGently(made)
 	}()
 	log.Info("serving", "api", listener.Addr().String(), "metrics", s.metrics, "tls", !s.insecure,
@@ -282,10 +296,10 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 	return kept, nil
 }
 
-func (s *settings) api(kept *store.Store, beside *parts, members *join.Membership, log *slog.Logger, registry prometheus.Registerer,
+func (s *settings) api(kept *store.Store, beside *parts, members *join.Membership, people *accounts.Accounts, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
 	options := server.Options{Store: kept, View: beside.view, Findings: beside.findings, Loads: beside.loads, Streams: beside.streams, Membership: members,
-		Insecure: s.insecure, Log: log, Registry: registry,
+		Accounts: people, Insecure: s.insecure, Log: log, Registry: registry,
 		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: s.alone()}}
 	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List
 	if !s.insecure {

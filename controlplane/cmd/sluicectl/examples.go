@@ -20,6 +20,12 @@ var examples = map[string][]string{
 	"KIND describe": {"KIND describe NAME"},
 	"KIND delete":   {"KIND delete NAME --wait", "KIND delete NAME --yes"},
 
+	"account":        {"account"},
+	"account create": {"account create ada --role admin", "account create watcher --password-file watcher.password"},
+	"account list":   {"account list"},
+	"account set":    {"account set ada --role operator", "account set ada --password"},
+	"account delete": {"account delete ada"},
+
 	"fabric create":       {"fabric create red --subnet 192.0.2.0/24", "fabric create blue --switch b1 --switch b2 --link b1:b2"},
 	"gateway create":      {"gateway create gw-1 --node node-1 --forwarding-address 198.51.100.1:3261 --portal fabric=red,listen=192.0.2.1:3260"},
 	"gateway drain":       {"gateway drain gw-1 --wait"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"sluice.dev/sluice/controlplane/internal/accounts"
 	serving "sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
@@ -68,7 +69,7 @@ func (l *live) serve() (stop func()) {
 	seen := view.New(kept, log)
 	registry := prometheus.NewRegistry()
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
-	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log, Membership: l.membership,
+	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log, Membership: l.membership, Accounts: accounts.New(kept),
 		Findings: serving.NewFindings(kept, seen, facts, registry), Loads: serving.NewLoads(kept, seen, log), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), diffCommand(options), editCommand(options), labelCommand(options), backupCommand(options),
-		diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), nodeCommand(options), versionCommand(),
+		diskCommand(options), hostConfigCommand(options), doctorCommand(options), explainCommand(options), nodeCommand(options), accountCommand(options), versionCommand(),
 		statusCommand(options), topCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	if !isPlugin { // kubeconfig has the contexts of the plugin
 		root.AddCommand(contextCommand(options))

@@ -71,7 +71,7 @@ func TestEveryMethodIsForTheRolesThatItIsForAndNoOthers(t *testing.T) {
 			return []string{"admin", "operator", "csi"}
 		case slices.ContainsFunc([]string{"Get", "List", "Watch"}, func(verb string) bool { return strings.HasPrefix(name, verb) }):
 			return []string{"admin", "operator", "reader"}
-		case service == "MaintenanceService", service == "MembershipService":
+		case service == "MaintenanceService", service == "MembershipService", service == "AccountService":
 			return []string{"admin"}
 		}
 		return []string{"admin", "operator"}

@@ -93,7 +93,7 @@ func TestTheStreamOfAGatewayEndsOnceADayWhileItsCertificateEndsSoon(t *testing.T
 		{RoleOperator, 25 * time.Hour, 29 * 24 * time.Hour, codes.OK},
 	}
 	for _, c := range cases {
-		ctx := context.WithValue(t.Context(), identityKey{}, Identity{"x", c.role, now.Add(c.left)})
+		ctx := context.WithValue(t.Context(), identityKey{}, Identity{Name: "x", Role: c.role, CertificateEnd: now.Add(c.left)})
 		stream := &admitted{ctx: ctx, begun: now.Add(-c.age)}
 		if got := status.Code(stream.renewal(now)); got != c.want {
 			t.Errorf("%+v: %v", c, got)

@@ -194,6 +194,8 @@ func simple(method protoreflect.MethodDescriptor) proto.Message {
 			request.Set(field, protoreflect.ValueOfString("absent"))
 		case field.Name() == "dry_run":
 			request.Set(field, protoreflect.ValueOfBool(true))
+		case field.Kind() == protoreflect.EnumKind && required(field):
+			request.Set(field, protoreflect.ValueOfEnum(1))
 		}
 	}
 	return request.Interface()

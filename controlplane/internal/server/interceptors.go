@@ -154,6 +154,9 @@ func (g *gate) recordCall(ctx context.Context, method string, request any, begun
 	identity, _ := identify(ctx, g.insecure)
 	line := []slog.Attr{slog.String("caller", identity.Name), slog.String("role", string(identity.Role)),
 		slog.String("method", method), slog.String("object", loggedName(request)), slog.String("result", code.String())}
+	if identity.Login != "" {
+		line = append(line, slog.String("login", identity.Login))
+	}
 	if dry, ok := request.(interface{ GetDryRun() bool }); ok && dry.GetDryRun() {
 		line = append(line, slog.Bool("dryRun", true)) // nothing was changed
 	}
@@ -163,9 +166,10 @@ func (g *gate) recordCall(ctx context.Context, method string, request any, begun
 // maxLoggedName bounds the logged part of a name, in bytes. It is the longest valid name.
 const maxLoggedName = 253
 
-func loggedName(request any) string { return shortened(objectName(request)) }
+func loggedName(request any) string { return Shortened(objectName(request)) }
 
-func shortened(name string) string {
+// Shortened bounds a name that a caller has sent, for a log.
+func Shortened(name string) string {
 	if len(name) > maxLoggedName {
 		return strings.ToValidUTF8(name[:maxLoggedName], "") + "…"
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/controlplane/internal/attempts"
 	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -41,7 +42,7 @@ func (s *Server) NewJoinListener(files client.Files, service pb.JoinServiceServe
 	if err != nil {
 		return nil, err
 	}
-	guard := &joinGate{gate: s.gate, attempts: newAttempts()}
+	guard := &joinGate{gate: s.gate, attempts: attempts.New()}
 	made := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(joinTLS(reloader))), grpc.UnaryInterceptor(guard.unary), grpc.MaxRecvMsgSize(maxJoinMessage),
 		grpc.MaxConcurrentStreams(1), grpc.ConnectionTimeout(handshakeTimeout),
@@ -83,7 +84,7 @@ func issuers(certificate *x509.Certificate, text []byte) [][]byte {
 // joinGate precedes every call to the join listener: it limits failed attempts, validates the message and writes the audit log.
 type joinGate struct {
 	gate     *gate
-	attempts *attempts
+	attempts *attempts.Limiter
 }
 
 func (j *joinGate) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
@@ -96,16 +97,16 @@ func (j *joinGate) unary(ctx context.Context, request any, info *grpc.UnaryServe
 		}
 		j.record(ctx, info.FullMethod, request, from.Addr, begun, err)
 	}()
-	if !j.attempts.permitted(from.Addr) {
+	if !j.attempts.Permitted(from.Addr) {
 		return nil, status.Errorf(codes.ResourceExhausted, "too many failed attempts to join from this address: wait %s, and use a valid token",
-			attemptEvery)
+			attempts.Every)
 	}
 	if err := j.gate.valid(request); err != nil {
 		return nil, err
 	}
 	response, err = handler(ctx, request)
 	if status.Code(err) == codes.Unauthenticated {
-		j.attempts.failed(from.Addr)
+		j.attempts.Failed(from.Addr)
 	}
 	return response, err
 }
@@ -119,7 +120,7 @@ func (j *joinGate) record(ctx context.Context, method string, request any, from 
 		level = slog.LevelWarn
 	}
 	if asked, ok := request.(*pb.JoinRequest); ok {
-		node = shortened(asked.GetNode())
+		node = Shortened(asked.GetNode())
 	}
 	j.gate.log.LogAttrs(ctx, level, "audit", slog.String("caller", from.String()), slog.String("role", "token"),
 		slog.String("method", method), slog.String("object", node), slog.String("result", code.String()))

@@ -16,7 +16,7 @@ import (
 )
 
 // unpaged are the lists without pages, each of few elements.
-var unpaged = []string{"ListHeldOperations", "ListJoinTokens", "ListMembers"}
+var unpaged = []string{"ListAccounts", "ListHeldOperations", "ListJoinTokens", "ListMembers"}
 
 // listMethods returns the methods with pages: every list except those of which there are few.
 func listMethods() map[string]protoreflect.MethodDescriptor {

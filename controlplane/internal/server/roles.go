@@ -43,6 +43,9 @@ var csiMethods = map[string][]string{
 	"GatewayService":     {"ListGateways"},
 }
 
+// administrators are the services whose changes are for administrators.
+var administrators = []string{"sluice.v1.AccountService", "sluice.v1.MaintenanceService", "sluice.v1.MembershipService"}
+
 const organizationPrefix = "sluice:"
 
 // Identity is the identity of a caller.
@@ -51,9 +54,22 @@ type Identity struct {
 	Role Role
 	// CertificateEnd is the expiry of the certificate of the caller's connection; zero: none.
 	CertificateEnd time.Time
+	// Login is set for a person who logged in at the console port: the provider of the login.
+	Login string
 }
 
+// LocalLogin is Identity.Login of a local account.
+const LocalLogin = "password"
+
 type identityKey struct{}
+
+// authenticatedKey marks the identity that the console port has verified. Only this process can set it.
+type authenticatedKey struct{}
+
+// WithIdentity returns the context of a request whose caller was verified by other means than the certificate of a gRPC connection.
+func WithIdentity(ctx context.Context, identity Identity) context.Context {
+	return context.WithValue(ctx, authenticatedKey{}, identity)
+}
 
 // IdentityOf returns the identity of a call's caller; the zero Identity if none was proven.
 func IdentityOf(ctx context.Context) Identity {
@@ -64,6 +80,9 @@ func IdentityOf(ctx context.Context) Identity {
 // identify determines the caller from its certificate. Over a plain connection, which is served only on loopback and with
 // --insecure, every caller is an administrator, or a gateway if it opens a stream.
 func identify(ctx context.Context, insecure bool) (Identity, error) {
+	if verified, ok := ctx.Value(authenticatedKey{}).(Identity); ok {
+		return verified, nil
+	}
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return Identity{}, status.Error(codes.Unauthenticated, "no peer")
@@ -76,7 +95,7 @@ func identify(ctx context.Context, insecure bool) (Identity, error) {
 		return Identity{}, status.Error(codes.Unauthenticated,
 			"no client certificate: `sluicectl` takes one with --tls-cert and --tls-key")
 	}
-	return identityFrom(info.State.VerifiedChains[0][0])
+	return IdentityFrom(info.State.VerifiedChains[0][0])
 }
 
 // roleIn returns the role that a certificate names, even if this program does not know it; empty: none.
@@ -89,7 +108,8 @@ func roleIn(certificate *x509.Certificate) string {
 	return ""
 }
 
-func identityFrom(certificate *x509.Certificate) (Identity, error) {
+// IdentityFrom returns the identity that a verified certificate names. Errors: PERMISSION_DENIED (it names no role).
+func IdentityFrom(certificate *x509.Certificate) (Identity, error) {
 	for _, organization := range certificate.Subject.Organization {
 		role := Role(strings.TrimPrefix(organization, organizationPrefix))
 		if strings.HasPrefix(organization, organizationPrefix) &&
@@ -98,7 +118,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 				return Identity{}, status.Error(codes.PermissionDenied, "the certificate is of role gateway and names none: "+
 					"its common name has to be the name of its Gateway")
 			}
-			return Identity{certificate.Subject.CommonName, role, certificate.NotAfter}, nil
+			return Identity{Name: certificate.Subject.CommonName, Role: role, CertificateEnd: certificate.NotAfter}, nil
 		}
 	}
 	return Identity{}, status.Errorf(codes.PermissionDenied,
@@ -115,6 +135,9 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = true
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
+	case name == "RenewCertificate" && identity.Login != "":
+		// A certificate would outlive the login and the account.
+		return status.Error(codes.PermissionDenied, "a certificate is renewed only by a connection that shows it; this one has a login")
 	case name == "RenewCertificate":
 		allowed = identity.Role == RoleGateway || identity.Role == RoleServer || identity.Role == RoleAdmin
 	case identity.Role == RoleServer:
@@ -123,7 +146,7 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = slices.Contains(csiMethods[strings.TrimPrefix(service, "sluice.v1.")], name)
 	case readOnly(name):
 		allowed = identity.Role != RoleGateway
-	case service == "sluice.v1.MaintenanceService", service == "sluice.v1.MembershipService":
+	case slices.Contains(administrators, service):
 		allowed = identity.Role == RoleAdmin
 	default:
 		allowed = identity.Role == RoleAdmin || identity.Role == RoleOperator

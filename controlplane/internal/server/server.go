@@ -48,6 +48,8 @@ type Options struct {
 	Loads pb.LoadServiceServer
 	// Membership serves what concerns the servers of the system; nil: not served.
 	Membership pb.MembershipServiceServer
+	// Accounts serves local accounts; nil: not served.
+	Accounts pb.AccountServiceServer
 	// Streams serves the gateways; nil: not served.
 	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure must allow.
@@ -128,6 +130,9 @@ func New(options Options) (*Server, error) {
 	}
 	if options.Membership != nil {
 		pb.RegisterMembershipServiceServer(s, options.Membership)
+	}
+	if options.Accounts != nil {
+		pb.RegisterAccountServiceServer(s, options.Accounts)
 	}
 	if options.Streams != nil {
 		pb.RegisterGatewayStreamServiceServer(s, options.Streams)

@@ -104,8 +104,8 @@ func start(t *testing.T) *system {
 	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
 		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: api.NewFindings(kept, s.view, facts, registry),
 		Loads:      api.NewLoads(kept, s.view, slog.Default()),
-		Membership: pb.UnimplementedMembershipServiceServer{},
-		Log:        slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
+		Membership: pb.UnimplementedMembershipServiceServer{}, Accounts: pb.UnimplementedAccountServiceServer{},
+		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}

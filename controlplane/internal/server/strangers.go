@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/credentials"
+
+	"sluice.dev/sluice/controlplane/internal/attempts"
 )
 
 // Bounds of connections whose client has not shown a certificate yet.
@@ -68,27 +70,9 @@ func newStrangers(log *slog.Logger, registry prometheus.Registerer) *strangers {
 	return s
 }
 
-// networkOf returns the part of an address that one party may control entirely.
-func networkOf(address net.Addr) netip.Prefix {
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
-	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return prefix
-}
-
 // admit makes room for a connection.
 func (s *strangers) admit(conn net.Conn) *stranger {
-	connection := &stranger{Conn: conn, all: s, from: networkOf(conn.RemoteAddr())}
+	connection := &stranger{Conn: conn, all: s, from: attempts.NetworkOf(conn.RemoteAddr())}
 	s.mutex.Lock()
 	connection.known = s.known.has(connection.from)
 	out := s.victim(connection)

@@ -14,6 +14,8 @@ import (
 var patterns = map[string]string{
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`: "must consist of lower-case letters, digits, '-' and '.', and begin " +
 		"and end with a letter or a digit, as in `db-1`",
+	`^[a-z0-9]([a-z0-9._@-]*[a-z0-9])?$`: "must consist of lower-case letters, digits, '.', '_', '-' and '@', and begin and end with a " +
+		"letter or a digit, as in `ada`",
 	`^(/.*)?$`: "must be an absolute path",
 	`^/dev/.+`: "must be the path of a device below /dev",
 }

@@ -93,6 +93,7 @@ func TestEachPublicMethodAnswersAtItsRule(t *testing.T) {
 }
 
 func registerAll(at *grpc.Server) {
+	pb.RegisterAccountServiceServer(at, pb.UnimplementedAccountServiceServer{})
 	pb.RegisterVolumeServiceServer(at, pb.UnimplementedVolumeServiceServer{})
 	pb.RegisterTargetServiceServer(at, pb.UnimplementedTargetServiceServer{})
 	pb.RegisterHostServiceServer(at, pb.UnimplementedHostServiceServer{})

@@ -1,4 +1,4 @@
-package server
+package attempts
 
 import (
 	"net"
@@ -7,22 +7,22 @@ import (
 )
 
 func TestTheAddressesOfFailedAttemptsAreBounded(t *testing.T) {
-	a := newAttempts()
+	a := New()
 	ip := netip.MustParseAddr("10.0.0.0")
-	for range maxAttempting + 10 {
+	for range maxNetworks + 10 {
 		address := &net.TCPAddr{IP: ip.AsSlice()}
-		for range attemptBurst {
-			a.failed(address)
+		for range burst {
+			a.Failed(address)
 		}
-		if a.permitted(address) {
-			t.Fatalf("%s may fail more than %d times", ip, attemptBurst)
+		if a.Permitted(address) {
+			t.Fatalf("%s may fail more than %d times", ip, burst)
 		}
 		ip = ip.Next()
 	}
-	if len(a.of) > maxAttempting {
+	if len(a.of) > maxNetworks {
 		t.Errorf("%d addresses are remembered", len(a.of))
 	}
-	if !a.permitted(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}) {
+	if !a.Permitted(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}) {
 		t.Error("an address that has not failed is refused")
 	}
 }
