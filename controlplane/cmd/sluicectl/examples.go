@@ -88,7 +88,7 @@ var examples = map[string][]string{
 	"disk create": {
 		"disk create db 100Gi --host web01 --initiator iqn.1993-08.org.debian:01:abcdef", "disk create logs 10Gi --host web01 --target db --pool fast",
 	},
-	"doctor":  {"doctor", "doctor -o json"},
+	"doctor":  {"doctor", "doctor --watch", "doctor -o json"},
 	"dump":    {"dump"},
 	"events":  {"events", "events --kind volume --name orders"},
 	"explain": {"explain host web01", "explain volume orders"},

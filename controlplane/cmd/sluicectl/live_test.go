@@ -69,8 +69,10 @@ func (l *live) serve() (stop func()) {
 	seen := view.New(kept, log)
 	registry := prometheus.NewRegistry()
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
-	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log, Membership: l.membership, Accounts: accounts.New(kept),
-		Findings: serving.NewFindings(kept, seen, facts, registry), Loads: serving.NewLoads(kept, seen, log), Registry: registry, Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
+	faults := serving.NewFindings(kept, seen, facts, registry)
+	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log, Findings: faults, Membership: l.membership, Accounts: accounts.New(kept),
+		Loads: serving.NewLoads(kept, seen, log), Registry: registry,
+		Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +84,7 @@ func (l *live) serve() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = seen.Run(ctx) })
+	running.Go(func() { _ = faults.Run(ctx) })
 	running.Go(func() { _ = made.Serve(listener) })
 	stop = sync.OnceFunc(func() { made.Stop(); cancel(); running.Wait() })
 	t.Cleanup(stop)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +48,8 @@ type Findings struct {
 	log   *slog.Logger
 	// journal records events of findings; nil: none are recorded.
 	journal *journal
+	// feed serves WatchFindings.
+	feed *findingFeed
 
 	hostFaults *followed[uint32, *model.HostFaultReport]
 	sessions   *followed[sessionKey, *model.Session]
@@ -56,6 +57,8 @@ type Findings struct {
 
 	mutex sync.Mutex
 	facts findings.System
+	// factsKnown: the facts were read at least once.
+	factsKnown bool
 	// leaderless is the time since when no replica leads; zero: one does.
 	leaderless time.Time
 	// counted has the series of the metric, by finding and severity.
@@ -72,7 +75,7 @@ type fault struct {
 
 // NewFindings makes the service. Its Run must run: it reads the facts.
 func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheus.Registerer) *Findings {
-	f := &Findings{store: s, view: v, read: read, log: slog.New(slog.DiscardHandler), since: map[fault]time.Time{},
+	f := &Findings{store: s, view: v, read: read, log: slog.New(slog.DiscardHandler), since: map[fault]time.Time{}, feed: newFindingFeed(),
 		hostFaults: newFollowed(func(r *model.HostFaultReport) uint32 { return r.Gateway.Number }),
 		sessions:   newFollowed(func(s *model.Session) sessionKey { return sessionKey{s.GatewayNumber, s.TSIH} }),
 		starts:     newFollowed(faultOf), counted: map[[2]string]float64{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -83,6 +86,7 @@ func NewFindings(s *store.Store, v *view.Cache, read Facts, registerer prometheu
 		f.counted[[2]string{rule.ID, rule.Severity.String()}] = 0
 	}
 	registerer.MustRegister(f.gauge)
+	f.hostFaults.changed, f.sessions.changed, f.starts.changed = f.feed.changed, f.feed.changed, f.feed.changed
 	return f
 }
 
@@ -107,6 +111,7 @@ func (f *Findings) Run(ctx context.Context) error {
 		})
 	})
 	group.Go(func() error { return f.repeat(ctx) })
+	group.Go(func() error { return f.feedWatchers(ctx) })
 	return group.Wait()
 }
 
@@ -157,7 +162,8 @@ func (f *Findings) refresh(ctx context.Context, now time.Time) {
 		f.leaderless = now
 	}
 	facts.NoLeader = facts.NoLeader && now.Sub(f.leaderless) > leaderlessLimit
-	f.facts = facts
+	f.facts, f.factsKnown = facts, true
+	f.feed.changed()
 }
 
 // current waits until the view has everything that is stored now, and reads the facts, because the caller may have changed something
@@ -262,29 +268,9 @@ func findingPosition(token string) (int, error) {
 
 // selected returns the findings that a request selects, all pages.
 func (f *Findings) selected(r *pb.ListFindingsRequest) []findings.Finding {
-	wanted := func(ref findings.Ref, severity findings.Severity) bool {
-		return int32(severity) >= int32(r.GetMinSeverity()) && (r.GetKind() == "" || strings.EqualFold(string(ref.Kind), r.GetKind())) &&
-			(r.GetName() == "" || ref.Name == r.GetName())
-	}
-	items := f.items(time.Now())
-	if !r.GetEachObject() {
-		return slices.DeleteFunc(findings.Group(items), func(found findings.Finding) bool {
-			return !wantedFinding(found, wanted)
-		})
-	}
-	var all []findings.Finding
-	for _, item := range items {
-		if wanted(item.Ref, item.Severity) {
-			all = append(all, findings.Finding{Item: item, Worst: item.Severity, Objects: []findings.Ref{item.Ref}})
-		}
-	}
-	return all
-}
-
-// wantedFinding reports whether a request selects a finding: by one of its objects, or by a consequence.
-func wantedFinding(found findings.Finding, wanted func(findings.Ref, findings.Severity) bool) bool {
-	return slices.ContainsFunc(found.Objects, func(ref findings.Ref) bool { return wanted(ref, found.Worst) }) ||
-		slices.ContainsFunc(found.Consequences, func(item findings.Item) bool { return wanted(item.Ref, item.Severity) })
+	return slices.DeleteFunc(groupedFindings(f.items(time.Now()), r.GetEachObject()), func(found findings.Finding) bool {
+		return !selects(r, found)
+	})
 }
 
 func showFinding(found findings.Finding) *pb.Finding {

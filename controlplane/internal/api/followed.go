@@ -16,6 +16,8 @@ const followAgain = 500 * time.Millisecond
 // followed is a copy of records of the store, by key. It is safe for concurrent use.
 type followed[K comparable, T any] struct {
 	key func(T) K
+	// changed is called after each change, and must not block; nil: it is not needed.
+	changed func()
 
 	mutex   sync.Mutex
 	records map[K]T
@@ -56,6 +58,9 @@ func (f *followed[K, T]) complete() bool {
 func (f *followed[K, T]) apply(c store.RecordChange[T]) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if f.changed != nil {
+		defer f.changed()
+	}
 	switch c.Type {
 	case store.Reset:
 		f.seen = map[K]bool{}

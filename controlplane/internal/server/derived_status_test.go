@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"testing"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -13,13 +12,7 @@ import (
 // follow runs the view until the test ends, and waits until it has what the store has now.
 func (s *system) follow() {
 	s.t.Helper()
-	ctx, stop := context.WithCancel(s.t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = s.view.Run(ctx)
-	}()
-	s.t.Cleanup(func() { stop(); <-ended })
+	s.background(s.view.Run)
 	select {
 	case <-s.view.Ready():
 	case <-s.t.Context().Done():

@@ -22,11 +22,17 @@ func (s *system) findings(request *pb.ListFindingsRequest) *pb.ListFindingsRespo
 func (s *system) hosts(count int) {
 	s.t.Helper()
 	for i := range count {
-		host := &model.Host{Meta: model.Meta{Name: fmt.Sprintf("h-%03d", i)}, Spec: model.HostSpec{AllowUnauthenticated: true,
-			Initiators: []string{fmt.Sprintf("iqn.2026-11.org.example:%d", i)}, MaxSessions: 1}}
-		if err := s.store.Hosts.Create(s.t.Context(), host, false); err != nil {
-			s.t.Fatal(err)
-		}
+		s.host(fmt.Sprintf("h-%03d", i))
+	}
+}
+
+// host creates a host that needs no authentication, which is a finding.
+func (s *system) host(name string) {
+	s.t.Helper()
+	host := &model.Host{Meta: model.Meta{Name: name}, Spec: model.HostSpec{AllowUnauthenticated: true,
+		Initiators: []string{"iqn.2026-11.org.example:" + name}, MaxSessions: 1}}
+	if err := s.store.Hosts.Create(s.t.Context(), host, false); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -64,6 +64,8 @@ type system struct {
 	server  *server.Server
 	// view follows nothing before a test calls its Run.
 	view *view.Cache
+	// faults watches nothing before a test calls followFindings.
+	faults *api.Findings
 	// administrator is the connection of admin, once it is needed.
 	administrator *grpc.ClientConn
 }
@@ -101,8 +103,9 @@ func start(t *testing.T) *system {
 	s.store, s.view = kept, view.New(kept, slog.Default())
 	registry := prometheus.NewRegistry()
 	facts := func(context.Context) findings.System { return findings.System{EmbeddedStore: true} }
+	s.faults = api.NewFindings(kept, s.view, facts, registry)
 	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
-		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: api.NewFindings(kept, s.view, facts, registry),
+		Streams: pb.UnimplementedGatewayStreamServiceServer{}, Findings: s.faults,
 		Loads:      api.NewLoads(kept, s.view, slog.Default()),
 		Membership: pb.UnimplementedMembershipServiceServer{}, Accounts: pb.UnimplementedAccountServiceServer{},
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: registry})

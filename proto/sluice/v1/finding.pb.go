@@ -494,11 +494,149 @@ func (x *ListFindingsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// WatchFindingsRequest selects the findings to send.
+type WatchFindingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Findings at least as severe as this.
+	MinSeverity FindingSeverity `protobuf:"varint,1,opt,name=min_severity,json=minSeverity,proto3,enum=sluice.v1.FindingSeverity" json:"min_severity,omitempty"`
+	// Findings about objects of this kind, as in `Volume`. Empty: of all kinds. At most 64 characters.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Findings about objects of this name. Empty: of all names. At most 512 characters.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// As in ListFindingsRequest.
+	EachObject    bool `protobuf:"varint,4,opt,name=each_object,json=eachObject,proto3" json:"each_object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchFindingsRequest) Reset() {
+	*x = WatchFindingsRequest{}
+	mi := &file_sluice_v1_finding_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchFindingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchFindingsRequest) ProtoMessage() {}
+
+func (x *WatchFindingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_finding_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchFindingsRequest.ProtoReflect.Descriptor instead.
+func (*WatchFindingsRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_finding_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WatchFindingsRequest) GetMinSeverity() FindingSeverity {
+	if x != nil {
+		return x.MinSeverity
+	}
+	return FindingSeverity_FINDING_SEVERITY_UNSPECIFIED
+}
+
+func (x *WatchFindingsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WatchFindingsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WatchFindingsRequest) GetEachObject() bool {
+	if x != nil {
+		return x.EachObject
+	}
+	return false
+}
+
+// WatchFindingsResponse is one change of the findings.
+type WatchFindingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PUT: the finding is new, or has changed. DELETED: it has ended, or is no longer selected. RESET and BOOKMARK: as for objects.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The finding after the change, or its last state. RESET and BOOKMARK have none.
+	Finding *Finding `protobuf:"bytes,2,opt,name=finding,proto3" json:"finding,omitempty"`
+	// Identifies the finding among those of this request: a PUT replaces the finding that has the same key. It is the same at every replica.
+	// RESET and BOOKMARK have none. A finding with another cause is another finding.
+	Key           string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchFindingsResponse) Reset() {
+	*x = WatchFindingsResponse{}
+	mi := &file_sluice_v1_finding_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchFindingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchFindingsResponse) ProtoMessage() {}
+
+func (x *WatchFindingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_finding_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchFindingsResponse.ProtoReflect.Descriptor instead.
+func (*WatchFindingsResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_finding_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WatchFindingsResponse) GetType() ChangeType {
+	if x != nil {
+		return x.Type
+	}
+	return ChangeType_CHANGE_TYPE_UNSPECIFIED
+}
+
+func (x *WatchFindingsResponse) GetFinding() *Finding {
+	if x != nil {
+		return x.Finding
+	}
+	return nil
+}
+
+func (x *WatchFindingsResponse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 var File_sluice_v1_finding_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/finding.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n" +
+	"\x17sluice/v1/finding.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"9\n" +
 	"\x0fObjectReference\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xc4\x03\n" +
@@ -532,14 +670,25 @@ const file_sluice_v1_finding_proto_rawDesc = "" +
 	"page_token\x18\x06 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"n\n" +
 	"\x14ListFindingsResponse\x12.\n" +
 	"\bfindings\x18\x01 \x03(\v2\x12.sluice.v1.FindingR\bfindings\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\x8d\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcd\x01\n" +
+	"\x14WatchFindingsRequest\x12K\n" +
+	"\fmin_severity\x18\x01 \x01(\x0e2\x1a.sluice.v1.FindingSeverityB\f\xe2A\x01\x01\xbaH\x05\x82\x01\x02\x10\x01R\vminSeverity\x12\x1f\n" +
+	"\x04kind\x18\x02 \x01(\tB\v\xe2A\x01\x01\xbaH\x04r\x02\x18@R\x04kind\x12 \n" +
+	"\x04name\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\x04R\x04name\x12%\n" +
+	"\veach_object\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\n" +
+	"eachObject\"\x82\x01\n" +
+	"\x15WatchFindingsResponse\x12)\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
+	"\afinding\x18\x02 \x01(\v2\x12.sluice.v1.FindingR\afinding\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key*\x8d\x01\n" +
 	"\x0fFindingSeverity\x12 \n" +
 	"\x1cFINDING_SEVERITY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FINDING_SEVERITY_ADVICE\x10\x01\x12\x1c\n" +
 	"\x18FINDING_SEVERITY_WARNING\x10\x02\x12\x1d\n" +
-	"\x19FINDING_SEVERITY_CRITICAL\x10\x032w\n" +
+	"\x19FINDING_SEVERITY_CRITICAL\x10\x032\xe9\x01\n" +
 	"\x0eFindingService\x12e\n" +
-	"\fListFindings\x12\x1e.sluice.v1.ListFindingsRequest\x1a\x1f.sluice.v1.ListFindingsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/findingsB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\fListFindings\x12\x1e.sluice.v1.ListFindingsRequest\x1a\x1f.sluice.v1.ListFindingsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/findings\x12p\n" +
+	"\rWatchFindings\x12\x1f.sluice.v1.WatchFindingsRequest\x1a .sluice.v1.WatchFindingsResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/findings:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_finding_proto_rawDescOnce sync.Once
@@ -554,7 +703,7 @@ func file_sluice_v1_finding_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_finding_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sluice_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_sluice_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_sluice_v1_finding_proto_goTypes = []any{
 	(FindingSeverity)(0),          // 0: sluice.v1.FindingSeverity
 	(*ObjectReference)(nil),       // 1: sluice.v1.ObjectReference
@@ -562,25 +711,33 @@ var file_sluice_v1_finding_proto_goTypes = []any{
 	(*Consequence)(nil),           // 3: sluice.v1.Consequence
 	(*ListFindingsRequest)(nil),   // 4: sluice.v1.ListFindingsRequest
 	(*ListFindingsResponse)(nil),  // 5: sluice.v1.ListFindingsResponse
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*WatchFindingsRequest)(nil),  // 6: sluice.v1.WatchFindingsRequest
+	(*WatchFindingsResponse)(nil), // 7: sluice.v1.WatchFindingsResponse
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(ChangeType)(0),               // 9: sluice.v1.ChangeType
 }
 var file_sluice_v1_finding_proto_depIdxs = []int32{
 	0,  // 0: sluice.v1.Finding.severity:type_name -> sluice.v1.FindingSeverity
 	1,  // 1: sluice.v1.Finding.object:type_name -> sluice.v1.ObjectReference
-	6,  // 2: sluice.v1.Finding.start_time:type_name -> google.protobuf.Timestamp
+	8,  // 2: sluice.v1.Finding.start_time:type_name -> google.protobuf.Timestamp
 	1,  // 3: sluice.v1.Finding.objects:type_name -> sluice.v1.ObjectReference
 	3,  // 4: sluice.v1.Finding.consequences:type_name -> sluice.v1.Consequence
 	0,  // 5: sluice.v1.Consequence.severity:type_name -> sluice.v1.FindingSeverity
 	1,  // 6: sluice.v1.Consequence.object:type_name -> sluice.v1.ObjectReference
 	0,  // 7: sluice.v1.ListFindingsRequest.min_severity:type_name -> sluice.v1.FindingSeverity
 	2,  // 8: sluice.v1.ListFindingsResponse.findings:type_name -> sluice.v1.Finding
-	4,  // 9: sluice.v1.FindingService.ListFindings:input_type -> sluice.v1.ListFindingsRequest
-	5,  // 10: sluice.v1.FindingService.ListFindings:output_type -> sluice.v1.ListFindingsResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	0,  // 9: sluice.v1.WatchFindingsRequest.min_severity:type_name -> sluice.v1.FindingSeverity
+	9,  // 10: sluice.v1.WatchFindingsResponse.type:type_name -> sluice.v1.ChangeType
+	2,  // 11: sluice.v1.WatchFindingsResponse.finding:type_name -> sluice.v1.Finding
+	4,  // 12: sluice.v1.FindingService.ListFindings:input_type -> sluice.v1.ListFindingsRequest
+	6,  // 13: sluice.v1.FindingService.WatchFindings:input_type -> sluice.v1.WatchFindingsRequest
+	5,  // 14: sluice.v1.FindingService.ListFindings:output_type -> sluice.v1.ListFindingsResponse
+	7,  // 15: sluice.v1.FindingService.WatchFindings:output_type -> sluice.v1.WatchFindingsResponse
+	14, // [14:16] is the sub-list for method output_type
+	12, // [12:14] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_finding_proto_init() }
@@ -588,13 +745,14 @@ func file_sluice_v1_finding_proto_init() {
 	if File_sluice_v1_finding_proto != nil {
 		return
 	}
+	file_sluice_v1_meta_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_finding_proto_rawDesc), len(file_sluice_v1_finding_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

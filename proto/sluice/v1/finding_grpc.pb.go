@@ -19,7 +19,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FindingService_ListFindings_FullMethodName = "/sluice.v1.FindingService/ListFindings"
+	FindingService_ListFindings_FullMethodName  = "/sluice.v1.FindingService/ListFindings"
+	FindingService_WatchFindings_FullMethodName = "/sluice.v1.FindingService/WatchFindings"
 )
 
 // FindingServiceClient is the client API for FindingService service.
@@ -32,6 +33,13 @@ type FindingServiceClient interface {
 	// Lists the present findings, the most severe first, in pages. Every role that may read may call it. Errors: INVALID_ARGUMENT (with
 	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet: try again).
 	ListFindings(ctx context.Context, in *ListFindingsRequest, opts ...grpc.CallOption) (*ListFindingsResponse, error)
+	// Sends the present findings, and then their changes, until the client ends the stream. Every role that may read may call it. First come
+	// RESET, a PUT for each present finding, the most severe first, and BOOKMARK. Each later group of changes that were found together
+	// ends with a BOOKMARK, too. A change is sent within 1 second after this replica read what causes it; what the control plane observes
+	// about itself (its store, leader and certificates) is read every 2 seconds. A slow client receives the latest state only. After a
+	// lost connection a client calls again, at any replica, and replaces what it has at the RESET. Errors: INVALID_ARGUMENT (with
+	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read everything within 5 seconds, or it ends: try again).
+	WatchFindings(ctx context.Context, in *WatchFindingsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFindingsResponse], error)
 }
 
 type findingServiceClient struct {
@@ -52,6 +60,25 @@ func (c *findingServiceClient) ListFindings(ctx context.Context, in *ListFinding
 	return out, nil
 }
 
+func (c *findingServiceClient) WatchFindings(ctx context.Context, in *WatchFindingsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFindingsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FindingService_ServiceDesc.Streams[0], FindingService_WatchFindings_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchFindingsRequest, WatchFindingsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FindingService_WatchFindingsClient = grpc.ServerStreamingClient[WatchFindingsResponse]
+
 // FindingServiceServer is the server API for FindingService service.
 // All implementations must embed UnimplementedFindingServiceServer
 // for forward compatibility.
@@ -62,6 +89,13 @@ type FindingServiceServer interface {
 	// Lists the present findings, the most severe first, in pages. Every role that may read may call it. Errors: INVALID_ARGUMENT (with
 	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet: try again).
 	ListFindings(context.Context, *ListFindingsRequest) (*ListFindingsResponse, error)
+	// Sends the present findings, and then their changes, until the client ends the stream. Every role that may read may call it. First come
+	// RESET, a PUT for each present finding, the most severe first, and BOOKMARK. Each later group of changes that were found together
+	// ends with a BOOKMARK, too. A change is sent within 1 second after this replica read what causes it; what the control plane observes
+	// about itself (its store, leader and certificates) is read every 2 seconds. A slow client receives the latest state only. After a
+	// lost connection a client calls again, at any replica, and replaces what it has at the RESET. Errors: INVALID_ARGUMENT (with
+	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read everything within 5 seconds, or it ends: try again).
+	WatchFindings(*WatchFindingsRequest, grpc.ServerStreamingServer[WatchFindingsResponse]) error
 	mustEmbedUnimplementedFindingServiceServer()
 }
 
@@ -74,6 +108,9 @@ type UnimplementedFindingServiceServer struct{}
 
 func (UnimplementedFindingServiceServer) ListFindings(context.Context, *ListFindingsRequest) (*ListFindingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListFindings not implemented")
+}
+func (UnimplementedFindingServiceServer) WatchFindings(*WatchFindingsRequest, grpc.ServerStreamingServer[WatchFindingsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchFindings not implemented")
 }
 func (UnimplementedFindingServiceServer) mustEmbedUnimplementedFindingServiceServer() {}
 func (UnimplementedFindingServiceServer) testEmbeddedByValue()                        {}
@@ -114,6 +151,17 @@ func _FindingService_ListFindings_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FindingService_WatchFindings_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchFindingsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FindingServiceServer).WatchFindings(m, &grpc.GenericServerStream[WatchFindingsRequest, WatchFindingsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FindingService_WatchFindingsServer = grpc.ServerStreamingServer[WatchFindingsResponse]
+
 // FindingService_ServiceDesc is the grpc.ServiceDesc for FindingService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -126,6 +174,12 @@ var FindingService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _FindingService_ListFindings_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchFindings",
+			Handler:       _FindingService_WatchFindings_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "sluice/v1/finding.proto",
 }
