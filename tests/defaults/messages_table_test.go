@@ -91,6 +91,8 @@ var messages = []proof{
 		"controlplane/internal/server.TestAWatchOfFindingsWithoutAFilterSendsAllKindsAndNames"),
 	by("proto/sluice/v1/finding.proto WatchFindingsRequest.name", "Empty: of all names",
 		"controlplane/internal/server.TestAWatchOfFindingsWithoutAFilterSendsAllKindsAndNames"),
+	by("proto/sluice/v1/load.proto WatchLoadsRequest.names", "Empty: all objects of the kind",
+		"controlplane/internal/server.TestLoadsAreSentAgainAndAgainOfAllObjectsOrOfTheNamedOnes"),
 	by("proto/sluice/v1/load.proto ListLoadsRequest.page_size", "0 means 500",
 		"controlplane/internal/server.TestLoadsAreListedInPagesOfFiveHundredInTheOrderOfNames"),
 	by("proto/sluice/v1/load.proto Load.gateway", "Empty for other kinds",

@@ -60,6 +60,8 @@ type Loads struct {
 	view  *view.Cache
 	log   *slog.Logger
 	pairs *followed[uint32, loadPair]
+	// shared has what watchers receive.
+	shared sharedLoads
 
 	mutex sync.Mutex
 	// requested is when this replica last asked for live loads in the store.

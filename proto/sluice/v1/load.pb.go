@@ -316,6 +316,116 @@ func (x *ListLoadsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// WatchLoadsRequest selects the objects.
+type WatchLoadsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind of the objects: `Volume`, `Host` or `Gateway`.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Names of the objects, at most 100, each of 1 to 253 characters. Empty: all objects of the kind.
+	Names         []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchLoadsRequest) Reset() {
+	*x = WatchLoadsRequest{}
+	mi := &file_sluice_v1_load_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchLoadsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchLoadsRequest) ProtoMessage() {}
+
+func (x *WatchLoadsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_load_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchLoadsRequest.ProtoReflect.Descriptor instead.
+func (*WatchLoadsRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_load_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchLoadsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WatchLoadsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// WatchLoadsResponse has loads that were measured together.
+type WatchLoadsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Loads of the selected objects, in the order of their names, at most 1000 in one message.
+	Loads []*Load `protobuf:"bytes,1,rep,name=loads,proto3" json:"loads,omitempty"`
+	// More loads of the same measurement follow in the next message.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchLoadsResponse) Reset() {
+	*x = WatchLoadsResponse{}
+	mi := &file_sluice_v1_load_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchLoadsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchLoadsResponse) ProtoMessage() {}
+
+func (x *WatchLoadsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_load_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchLoadsResponse.ProtoReflect.Descriptor instead.
+func (*WatchLoadsResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_load_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WatchLoadsResponse) GetLoads() []*Load {
+	if x != nil {
+		return x.Loads
+	}
+	return nil
+}
+
+func (x *WatchLoadsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 var File_sluice_v1_load_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_load_proto_rawDesc = "" +
@@ -346,9 +456,17 @@ const file_sluice_v1_load_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"b\n" +
 	"\x11ListLoadsResponse\x12%\n" +
 	"\x05loads\x18\x01 \x03(\v2\x0f.sluice.v1.LoadR\x05loads\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2h\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"v\n" +
+	"\x11WatchLoadsRequest\x124\n" +
+	"\x04kind\x18\x01 \x01(\tB \xe2A\x01\x02\xbaH\x19r\x17R\x06VolumeR\x04HostR\aGatewayR\x04kind\x12+\n" +
+	"\x05names\x18\x02 \x03(\tB\x15\xe2A\x01\x01\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\xfd\x01R\x05names\"O\n" +
+	"\x12WatchLoadsResponse\x12%\n" +
+	"\x05loads\x18\x01 \x03(\v2\x0f.sluice.v1.LoadR\x05loads\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more2\xce\x01\n" +
 	"\vLoadService\x12Y\n" +
-	"\tListLoads\x12\x1b.sluice.v1.ListLoadsRequest\x1a\x1c.sluice.v1.ListLoadsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/loadsB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\tListLoads\x12\x1b.sluice.v1.ListLoadsRequest\x1a\x1c.sluice.v1.ListLoadsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/loads\x12d\n" +
+	"\n" +
+	"WatchLoads\x12\x1c.sluice.v1.WatchLoadsRequest\x1a\x1d.sluice.v1.WatchLoadsResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/loads:watch0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_load_proto_rawDescOnce sync.Once
@@ -362,30 +480,35 @@ func file_sluice_v1_load_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_load_proto_rawDescData
 }
 
-var file_sluice_v1_load_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_sluice_v1_load_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sluice_v1_load_proto_goTypes = []any{
 	(*Load)(nil),                  // 0: sluice.v1.Load
 	(*ListLoadsRequest)(nil),      // 1: sluice.v1.ListLoadsRequest
 	(*ListLoadsResponse)(nil),     // 2: sluice.v1.ListLoadsResponse
-	(*ObjectReference)(nil),       // 3: sluice.v1.ObjectReference
-	(*durationpb.Duration)(nil),   // 4: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*WatchLoadsRequest)(nil),     // 3: sluice.v1.WatchLoadsRequest
+	(*WatchLoadsResponse)(nil),    // 4: sluice.v1.WatchLoadsResponse
+	(*ObjectReference)(nil),       // 5: sluice.v1.ObjectReference
+	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 }
 var file_sluice_v1_load_proto_depIdxs = []int32{
-	3, // 0: sluice.v1.Load.object:type_name -> sluice.v1.ObjectReference
-	4, // 1: sluice.v1.Load.interval:type_name -> google.protobuf.Duration
-	5, // 2: sluice.v1.Load.measured_time:type_name -> google.protobuf.Timestamp
-	4, // 3: sluice.v1.Load.read_latency:type_name -> google.protobuf.Duration
-	4, // 4: sluice.v1.Load.write_latency:type_name -> google.protobuf.Duration
-	4, // 5: sluice.v1.Load.latency:type_name -> google.protobuf.Duration
-	0, // 6: sluice.v1.ListLoadsResponse.loads:type_name -> sluice.v1.Load
-	1, // 7: sluice.v1.LoadService.ListLoads:input_type -> sluice.v1.ListLoadsRequest
-	2, // 8: sluice.v1.LoadService.ListLoads:output_type -> sluice.v1.ListLoadsResponse
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5,  // 0: sluice.v1.Load.object:type_name -> sluice.v1.ObjectReference
+	6,  // 1: sluice.v1.Load.interval:type_name -> google.protobuf.Duration
+	7,  // 2: sluice.v1.Load.measured_time:type_name -> google.protobuf.Timestamp
+	6,  // 3: sluice.v1.Load.read_latency:type_name -> google.protobuf.Duration
+	6,  // 4: sluice.v1.Load.write_latency:type_name -> google.protobuf.Duration
+	6,  // 5: sluice.v1.Load.latency:type_name -> google.protobuf.Duration
+	0,  // 6: sluice.v1.ListLoadsResponse.loads:type_name -> sluice.v1.Load
+	0,  // 7: sluice.v1.WatchLoadsResponse.loads:type_name -> sluice.v1.Load
+	1,  // 8: sluice.v1.LoadService.ListLoads:input_type -> sluice.v1.ListLoadsRequest
+	3,  // 9: sluice.v1.LoadService.WatchLoads:input_type -> sluice.v1.WatchLoadsRequest
+	2,  // 10: sluice.v1.LoadService.ListLoads:output_type -> sluice.v1.ListLoadsResponse
+	4,  // 11: sluice.v1.LoadService.WatchLoads:output_type -> sluice.v1.WatchLoadsResponse
+	10, // [10:12] is the sub-list for method output_type
+	8,  // [8:10] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_load_proto_init() }
@@ -400,7 +523,7 @@ func file_sluice_v1_load_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_load_proto_rawDesc), len(file_sluice_v1_load_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

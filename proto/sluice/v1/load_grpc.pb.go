@@ -19,7 +19,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LoadService_ListLoads_FullMethodName = "/sluice.v1.LoadService/ListLoads"
+	LoadService_ListLoads_FullMethodName  = "/sluice.v1.LoadService/ListLoads"
+	LoadService_WatchLoads_FullMethodName = "/sluice.v1.LoadService/WatchLoads"
 )
 
 // LoadServiceClient is the client API for LoadService service.
@@ -27,13 +28,18 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // LoadService shows what volumes, hosts and gateways do now. Gateways send their counts to the replica that has their stream. That
-// replica stores them for the others only for some seconds after a call of this service.
+// replica stores them for the others only while this service is called, and for some seconds after it.
 type LoadServiceClient interface {
 	// Lists the loads of all objects of a kind, in the order of their names, in pages. Every role that may read may call it. The first
 	// call after a pause waits for two reports of each connected gateway, at most 6 seconds. Errors: INVALID_ARGUMENT (with
 	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet, or the store is not reachable: try
 	// again).
 	ListLoads(ctx context.Context, in *ListLoadsRequest, opts ...grpc.CallOption) (*ListLoadsResponse, error)
+	// Sends the loads of a kind every 2 seconds, until the client ends the stream. All watchers and callers of ListLoads share one measurement.
+	// Every role that may read may call it. The first loads are sent as soon as each connected gateway has reported twice, at most 6 seconds
+	// after the call. A named object that does not exist is left out. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest),
+	// PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet, the store is not reachable, or the replica ends: try again).
+	WatchLoads(ctx context.Context, in *WatchLoadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchLoadsResponse], error)
 }
 
 type loadServiceClient struct {
@@ -54,18 +60,42 @@ func (c *loadServiceClient) ListLoads(ctx context.Context, in *ListLoadsRequest,
 	return out, nil
 }
 
+func (c *loadServiceClient) WatchLoads(ctx context.Context, in *WatchLoadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchLoadsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LoadService_ServiceDesc.Streams[0], LoadService_WatchLoads_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchLoadsRequest, WatchLoadsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LoadService_WatchLoadsClient = grpc.ServerStreamingClient[WatchLoadsResponse]
+
 // LoadServiceServer is the server API for LoadService service.
 // All implementations must embed UnimplementedLoadServiceServer
 // for forward compatibility.
 //
 // LoadService shows what volumes, hosts and gateways do now. Gateways send their counts to the replica that has their stream. That
-// replica stores them for the others only for some seconds after a call of this service.
+// replica stores them for the others only while this service is called, and for some seconds after it.
 type LoadServiceServer interface {
 	// Lists the loads of all objects of a kind, in the order of their names, in pages. Every role that may read may call it. The first
 	// call after a pause waits for two reports of each connected gateway, at most 6 seconds. Errors: INVALID_ARGUMENT (with
 	// google.rpc.BadRequest), PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet, or the store is not reachable: try
 	// again).
 	ListLoads(context.Context, *ListLoadsRequest) (*ListLoadsResponse, error)
+	// Sends the loads of a kind every 2 seconds, until the client ends the stream. All watchers and callers of ListLoads share one measurement.
+	// Every role that may read may call it. The first loads are sent as soon as each connected gateway has reported twice, at most 6 seconds
+	// after the call. A named object that does not exist is left out. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest),
+	// PERMISSION_DENIED, UNAVAILABLE (the replica has not read all objects yet, the store is not reachable, or the replica ends: try again).
+	WatchLoads(*WatchLoadsRequest, grpc.ServerStreamingServer[WatchLoadsResponse]) error
 	mustEmbedUnimplementedLoadServiceServer()
 }
 
@@ -78,6 +108,9 @@ type UnimplementedLoadServiceServer struct{}
 
 func (UnimplementedLoadServiceServer) ListLoads(context.Context, *ListLoadsRequest) (*ListLoadsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLoads not implemented")
+}
+func (UnimplementedLoadServiceServer) WatchLoads(*WatchLoadsRequest, grpc.ServerStreamingServer[WatchLoadsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchLoads not implemented")
 }
 func (UnimplementedLoadServiceServer) mustEmbedUnimplementedLoadServiceServer() {}
 func (UnimplementedLoadServiceServer) testEmbeddedByValue()                     {}
@@ -118,6 +151,17 @@ func _LoadService_ListLoads_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LoadService_WatchLoads_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchLoadsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LoadServiceServer).WatchLoads(m, &grpc.GenericServerStream[WatchLoadsRequest, WatchLoadsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LoadService_WatchLoadsServer = grpc.ServerStreamingServer[WatchLoadsResponse]
+
 // LoadService_ServiceDesc is the grpc.ServiceDesc for LoadService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -130,6 +174,12 @@ var LoadService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _LoadService_ListLoads_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchLoads",
+			Handler:       _LoadService_WatchLoads_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "sluice/v1/load.proto",
 }
