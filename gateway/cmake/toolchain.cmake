@@ -11,9 +11,15 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+# Indirect jumps and returns lead only where they should, by what each architecture has for it.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  set(BRANCH_PROTECTION -fcf-protection)
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
+  set(BRANCH_PROTECTION -mbranch-protection=standard)
+endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
                     -Wcast-qual -Wformat=2 -Wundef -Werror -fstack-protector-strong
-                    -fstack-clash-protection -fcf-protection -fno-omit-frame-pointer -fPIE)
+                    -fstack-clash-protection ${BRANCH_PROTECTION} -fno-omit-frame-pointer -fPIE)
 add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pie)
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all)

@@ -2,7 +2,11 @@
 # (3.21) doesn't know the option debug_redact, which only advises printers, and nothing here prints
 # messages: it is cut off first.
 find_package(Protobuf REQUIRED)
-pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+# Not pkg-config: it follows each path through the hundreds of modules of Abseil, which takes seconds (Debian 12) or minutes (Debian 13).
+# Inline functions of gRPC's headers call gpr and Abseil's Mutex.
+find_library(GRPC_LIBRARY grpc++ REQUIRED)
+find_library(GPR_LIBRARY gpr REQUIRED)
+find_package(absl REQUIRED)
 find_program(GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 
 # sluice_wire(): the library sluice_wire. Generated code answers to none of our warnings.
@@ -24,5 +28,5 @@ function(sluice_wire)
   add_dependencies(sluice_wire sluice_wire_code)
   target_compile_options(sluice_wire PRIVATE -w)
   target_include_directories(sluice_wire SYSTEM PUBLIC ${tree})
-  target_link_libraries(sluice_wire PUBLIC protobuf::libprotobuf PkgConfig::GRPC)
+  target_link_libraries(sluice_wire PUBLIC protobuf::libprotobuf ${GRPC_LIBRARY} ${GPR_LIBRARY} absl::synchronization)
 endfunction()

@@ -8,6 +8,7 @@
 
 #include "backend/range.h"
 #include "backend/size_text.h"
+#include "backend/system_page.h"
 
 namespace sluice::backend {
 namespace {
@@ -197,10 +198,14 @@ void Memory::deallocate(uint64_t offset, uint64_t length) {
     }
     page += count;
   }
+  const auto [dropped, kept] = whole_pages(first, last, page_size());
   // Locked memory can't be dropped, but the range must read zeros.
-  if (madvise(data_ + first, last - first, MADV_DONTNEED) != 0) {
+  if (dropped == kept || madvise(data_ + dropped, kept - dropped, MADV_DONTNEED) != 0) {
     std::memset(data_ + first, 0, last - first);
+    return;
   }
+  std::memset(data_ + first, 0, dropped - first);
+  std::memset(data_ + kept, 0, last - kept);
 }
 
 const uint8_t* Memory::borrow(uint64_t offset, uint64_t length) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/spec.h"
+#include "backend/system_page.h"
 #include "backend/test_driver.h"
 #include "backend/zeros.h"
 
@@ -24,6 +25,17 @@ std::string map_of_pages(Backend& backend) {
     at += extent->length;
   }
   return map;
+}
+
+TEST(WholePages, StayWithinTheRangeWhereTheMachineHasLargePages) {
+  constexpr uint64_t kPage = 65536;
+  constexpr PageRange kThree = whole_pages(kPage - 4096, 4 * kPage + 4096, kPage);
+  EXPECT_EQ(kThree.begin, kPage);
+  EXPECT_EQ(kThree.end, 4 * kPage);
+  constexpr PageRange kNone = whole_pages(kPage, kPage + 4096, kPage);
+  EXPECT_EQ(kNone.begin, kNone.end);
+  constexpr PageRange kWithin = whole_pages(kPage + 4096, kPage + 8192, kPage);
+  EXPECT_EQ(kWithin.begin, kWithin.end);
 }
 
 TEST(MemoryAllocation, TracksPagesWrittenAndDiscarded) {

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <string>
 
 #include "backend/guarded_word.h"
+#include "backend/system_page.h"
 #include "base/file_descriptor.h"
 
 namespace sluice::backend {
@@ -14,11 +14,6 @@ namespace {
 
 // Not zero, which is what a page that comes back holds.
 constexpr uint64_t kMark = 0x736c75696365656f;
-
-uint64_t page_size() {
-  static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 uint64_t last_page_of(uint64_t size) { return (size - 1) / page_size() * page_size(); }
 

@@ -87,6 +87,8 @@ const Fault kValues[] = {
     {"HalfSeconds", "iscsi: {default-time2wait: 500ms}\n",
      "g.yaml:1: iscsi.default-time2wait: must be whole seconds"},
     {"Switch", "core-dumps: maybe\n", "g.yaml:1: core-dumps: got 'maybe', allowed on or off"},
+    {"BytesBeyondAscii", "core-dumps: \"\\u00fc\"\n",
+     "g.yaml:1: core-dumps: got '?\?', allowed on or off"},
     {"Choice", "log: {level: loud}\n",
      "g.yaml:1: log.level: got 'loud', allowed one of debug, info, warning, error"},
     {"HostNameToListenOn", "listen: [{address: 'localhost:3260'}]\n",

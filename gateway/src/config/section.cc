@@ -16,7 +16,7 @@ std::string quoted(std::string_view text) {
   constexpr size_t kShown = 80;
   std::string out = "'";
   for (const char c : text.substr(0, kShown)) {
-    out += c >= ' ' && c != 0x7f ? c : '?';
+    out += c >= ' ' && c < 0x7f ? c : '?';
   }
   return out + (text.size() > kShown ? "...'" : "'");
 }
@@ -29,7 +29,7 @@ bool parse_number(std::string_view text, uint64_t* out) {
 // A NUL or a line break in a name, path or secret is a mistake at best.
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
-                     [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
+                     [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 }  // namespace

@@ -19,6 +19,17 @@ static_assert(std::has_single_bit(kCount), "the kernel wants a power of two");
 constexpr size_t kRingBytes = 4096;
 static_assert(kCount * sizeof(io_uring_buf) <= kRingBytes);
 
+// Linux 6.4 made this field of a pad that was required to be zero. Headers of liburing have either
+// name.
+template <typename Registration>
+uint16_t& flags_of(Registration& reg) {
+  if constexpr (requires { reg.flags; }) {
+    return reg.flags;
+  } else {
+    return reg.pad;
+  }
+}
+
 }  // namespace
 
 void ReceiveRing::close() {
@@ -36,11 +47,11 @@ Result<bool> ReceiveRing::open(io_uring* ring) {
   reg.ring_addr = reinterpret_cast<uintptr_t>(memory);
   reg.ring_entries = kCount;
   reg.bgid = kGroup;
-  reg.pad = kPbufRingIncremental;  // `flags` since 6.4, required zero before
+  flags_of(reg) = kPbufRingIncremental;
   int error = io_uring_register_buf_ring(ring, &reg, 0);
   incremental_ = error == 0;
   if (error != 0) {
-    reg.pad = 0;
+    flags_of(reg) = 0;
     error = io_uring_register_buf_ring(ring, &reg, 0);
   }
   if (error != 0) {

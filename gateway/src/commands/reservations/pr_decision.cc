@@ -237,8 +237,11 @@ void PrDecider::preempt_reservation(bool everybody) {
   if (list_.type == PrType::kNone) return refuse(scsi::invalid_pr_type());
   remove_registrations(everybody);
   next().type = list_.type;
-  next().holder.reset();
-  if (!scsi::is_all_registrants(list_.type)) next().holder = nexus_;
+  if (scsi::is_all_registrants(list_.type)) {
+    next().holder.reset();
+  } else {
+    next().holder.emplace(nexus_);
+  }
   // Remaining registrants are notified only if the reservation type changed.
   if (list_.type != old_.type) notify_registrants(kReservationsReleased);
 }
