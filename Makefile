@@ -17,7 +17,7 @@ LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-instructions bench-isolation bench-isolation-guest bench-scale \
         robustness robustness-long robustness-mutations scenarios demo demo-single package repo images test-images e2e-k8s docs \
-        generate clean distclean test-repeat test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
+        generate clean distclean test-repeat test-csi-node test-go-race test-package-platforms $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
@@ -204,6 +204,12 @@ test-tidy: ## clang-tidy over the gateway; a part of `make lint`, too
 	@.ci/deps build clang lint
 	@.ci/tier tidy tests/lint/run tidy
 
+PLATFORMS := bookworm-amd64 trixie-amd64
+test-package-platforms: ## packages of PLATFORMS (all suites) install from one repository into bare roots, and their programs start; half an hour the first time
+	@$(foreach platform,$(PLATFORMS),$(MAKE) --no-print-directory package SUITE=$(firstword $(subst -, ,$(platform))) ARCH=$(lastword $(subst -, ,$(platform))) &&) true
+	@.ci/deps package-test repository clients
+	@.ci/tier package-platforms tests/package/platforms $(PLATFORMS)
+
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
 	@.ci/deps build clang
 	@.ci/compile fuzz
@@ -308,11 +314,17 @@ ifneq ($(BEFORE),)
 endif
 	@V=1 BEFORE=$(BEFORE) .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
 
-package: build-cluster ## Debian packages of gateway, control plane and CLI into build/packages/
-	@.ci/deps package go
-	@.ci/packaging/build
+# Packages of another suite than this have a gateway that is compiled in a root of that suite. The commands of the control
+# plane, which write the manual pages, run here in each case.
+SUITE := bookworm
+ARCH := amd64
+HERE := $(filter bookworm-amd64,$(SUITE)-$(ARCH))
 
-repo: package images ## build/repository/: a signed apt repository (apt/), and OCI layouts of images and charts (oci/), as plain files for web server and registry; SIGN_WITH=KEY, REPOSITORY_URI
+package: $(if $(HERE),build-cluster,build-controlplane) ## Debian packages of gateway, control plane and CLI into build/packages/; SUITE=trixie for Debian 13 (the first time 15 minutes more)
+	@.ci/deps package go $(if $(HERE),,package-root)
+	@.ci/packaging/build $(SUITE) $(ARCH)
+
+repo: package images ## build/repository/: a signed apt repository (apt/) of all packages in build/packages/, and OCI layouts of images and charts (oci/), as plain files for web server and registry; SIGN_WITH=KEY, REPOSITORY_URI
 	@.ci/deps repository
 	@.ci/packaging/repository
 	@rm -rf build/repository/oci && cp -r build/images/layouts build/repository/oci
@@ -325,8 +337,8 @@ generate: ## generates what is committed and made from something else again; fai
 	@.ci/deps go proto
 	@.ci/generate
 
-clean: ## what was built; downloads (guest image, Go toolchain) stay
-	@find build -mindepth 1 -maxdepth 1 ! -name guest ! -name toolchain -exec rm -rf {} + 2>/dev/null || true
+clean: ## what was built; downloads (guest image, Go toolchain, roots of other suites) stay
+	@find build -mindepth 1 -maxdepth 1 ! -name guest ! -name toolchain ! -name roots -exec rm -rf {} + 2>/dev/null || true
 
 distclean: ## everything under build/
 	@rm -rf build
