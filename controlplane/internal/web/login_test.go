@@ -125,7 +125,7 @@ func TestAWrongPasswordAndAnUnknownNameGetTheSameAnswerUntilTheAddressHasToWait(
 	texts := map[any]bool{}
 	refused := 0
 	for range 20 {
-		name := []string{"ada", "nobody"}[refused%2]
+		name := []string{"ada", "eve"}[refused%2]
 		found := b.login(name, "wrong password")
 		if found.StatusCode == http.StatusTooManyRequests {
 			if found.Header.Get("Retry-After") == "" {

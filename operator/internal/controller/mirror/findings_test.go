@@ -19,6 +19,7 @@ import (
 
 // found is a control plane that has these findings, in pages of one.
 type found struct {
+	pb.FindingServiceClient
 	all    []*pb.Finding
 	failed error
 }
