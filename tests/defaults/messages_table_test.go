@@ -2,6 +2,10 @@ package defaults
 
 // messages has the clauses in the messages of the API.
 var messages = []proof{
+	by("proto/sluice/v1/account.proto UpdateAccountRequest.role", "unspecified: as before",
+		"controlplane/internal/accounts.TestAPasswordIsCheckedAgainstTheAccountAsItIsNow"),
+	by("proto/sluice/v1/account.proto UpdateAccountRequest.password", "empty: as before",
+		"controlplane/internal/accounts.TestAPasswordIsCheckedAgainstTheAccountAsItIsNow"),
 	by("proto/sluice/v1/event.proto ListEventsRequest.page_size", "0 means 500",
 		"controlplane/internal/server.TestAPageWithoutASizeHasFiveHundredOfAllElements"),
 	by("proto/sluice/v1/event.proto ListEventsRequest.kind", "Empty: of all kinds",
@@ -70,6 +74,8 @@ var messages = []proof{
 		"a report: it says what a state without the value means"),
 	not("proto/sluice/v1/membership.proto Member.api_address", "Empty: the member was admitted and has not started yet",
 		"a report: it says what a state without the value means"),
+	not("proto/sluice/v1/account.proto AccountRole.ACCOUNT_ROLE_UNSPECIFIED", "Not set",
+		"UpdateAccountRequest.role says what it means there; elsewhere the field is REQUIRED"),
 	not("proto/sluice/v1/membership.proto MemberRole.MEMBER_ROLE_UNSPECIFIED", "Not set",
 		"the value that protobuf requires"),
 	not("proto/sluice/v1/maintenance.proto MaintenanceService.ListHeldOperations",

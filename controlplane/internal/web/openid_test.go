@@ -220,3 +220,14 @@ func TestSettingsOfAProviderThatCannotBeMeantNameTheFlag(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutAnAuthorityTheProviderNeedsOneOfTheSystem(t *testing.T) {
+	p := newProvider(t) // no authority of the system has signed its certificate
+	made, err := NewOpenID(OpenIDSettings{Issuer: p.URL, ClientID: "console", URL: "https://s.example", Rules: []RoleRule{{server.RoleAdmin, "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := made.reach(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("the provider is accepted: %v", err)
+	}
+}
