@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,7 +164,19 @@ func (s *system) send(request proto.Message) (proto.Message, error) {
 	if method.Name() == "RenewCertificate" { // for gateways only
 		caller = s.as("gateway")
 	}
-	return answer, caller.Invoke(s.t.Context(), path, request, answer)
+	if !method.IsStreamingServer() {
+		return answer, caller.Invoke(s.t.Context(), path, request, answer)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	stream, err := caller.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, path)
+	if err == nil {
+		err = errors.Join(stream.SendMsg(request), stream.CloseSend())
+	}
+	if err == nil {
+		err = stream.RecvMsg(answer) // the first message
+	}
+	return answer, err
 }
 
 // names reports whether an error names a field.
@@ -190,7 +204,7 @@ func simple(method protoreflect.MethodDescriptor) proto.Message {
 		switch {
 		case field.Name() == "kind":
 			request.Set(field, protoreflect.ValueOfString("Volume"))
-		case field.Kind() == protoreflect.StringKind && field.Name() != "page_token":
+		case field.Kind() == protoreflect.StringKind && field.Name() != "page_token" && !field.IsList():
 			request.Set(field, protoreflect.ValueOfString("absent"))
 		case field.Name() == "dry_run":
 			request.Set(field, protoreflect.ValueOfBool(true))
@@ -201,8 +215,8 @@ func simple(method protoreflect.MethodDescriptor) proto.Message {
 	return request.Interface()
 }
 
-// allRequests returns requests of all methods that are no streams. Those that create or update have each field that a caller can
-// set.
+// allRequests returns requests of all methods; of streams only those with a REQUIRED field. Those that create or update have each field
+// that a caller can set.
 func allRequests() []proto.Message {
 	requests := changes()
 	given := map[protoreflect.FullName]bool{}
@@ -210,11 +224,21 @@ func allRequests() []proto.Message {
 		given[request.ProtoReflect().Descriptor().FullName()] = true
 	}
 	for name, method := range managed() {
-		if !given[name] && !method.IsStreamingServer() {
+		if !given[name] && (!method.IsStreamingServer() || needs(method)) {
 			requests = append(requests, simple(method))
 		}
 	}
 	return requests
+}
+
+// needs reports whether the request of a method has a REQUIRED field.
+func needs(method protoreflect.MethodDescriptor) bool {
+	for i := range method.Input().Fields().Len() {
+		if required(method.Input().Fields().Get(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // neededByNew are fields that a new object needs, and that an update may leave out, because the stored value then stays.
