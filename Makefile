@@ -16,8 +16,8 @@ ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
 .PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-instructions bench-isolation bench-isolation-guest bench-scale \
-        robustness robustness-long robustness-mutations scenarios demo demo-single package repo images test-images e2e-k8s docs \
-        generate clean distclean test-repeat test-csi-node test-go-race test-package-platforms $(addprefix test-,$(QUICK) $(LONG))
+        robustness robustness-long robustness-mutations scenarios demo demo-single demo-install package repo images test-images e2e-k8s docs \
+        generate clean distclean test-repeat test-csi-node test-go-race test-install test-package-platforms $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
@@ -210,6 +210,10 @@ test-package-platforms: ## packages of PLATFORMS (all suites) install from one r
 	@.ci/deps package-test repository clients
 	@.ci/tier package-platforms tests/package/platforms $(PLATFORMS)
 
+test-install: package ## what `make demo-install` shows, as a test; 10 minutes or more without KVM
+	@.ci/deps package-test repository clients guest
+	@.ci/tier install tests/demo/install
+
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
 	@.ci/deps build clang
 	@.ci/compile fuzz
@@ -293,6 +297,10 @@ demo: build-cluster ## three gateways, a real Linux host with multipath, the own
 demo-single: build-gateway ## one gateway without a control plane, a real Linux initiator on it, checksums, live figures
 	@.ci/deps guest clients
 	@tests/demo/run
+
+demo-install: package ## the commands of docs/INSTALL.md on three bare Debian machines and a bare host: packages, a cluster, a multipath disk, a server without power, a reboot of the host
+	@.ci/deps package-test repository clients guest
+	@tests/demo/install
 
 images: build ## container images, their package lists, and the chart with their digests, into build/images/ (no Docker, no registry)
 	@.ci/deps images go charts
