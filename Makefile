@@ -210,7 +210,7 @@ test-package-platforms: ## packages of PLATFORMS (all suites) install from one r
 	@.ci/deps package-test repository clients
 	@.ci/tier package-platforms tests/package/platforms $(PLATFORMS)
 
-test-install: package ## what `make demo-install` shows, as a test; 10 minutes or more without KVM
+test-install: package ## what `make demo-install` shows, as a test; 8 minutes or more without KVM
 	@.ci/deps package-test repository clients guest
 	@.ci/tier install tests/demo/install
 
