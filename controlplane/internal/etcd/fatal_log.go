@@ -72,12 +72,17 @@ func (c *fatalCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 
 func (*fatalCore) Sync() error { return nil }
 
+// missingMember is etcd's message of a member that was removed, if it looks for itself before it stops.
+const missingMember = "failed to find local ID in cluster members"
+
 // remedy returns what an administrator should do about a failure of the embedded etcd.
 func remedy(directory, text string, cause error) string {
 	full := func(errno syscall.Errno) bool {
 		return errors.Is(cause, errno) || strings.Contains(text, errno.Error()) // etcd formats some errors into the message
 	}
 	switch {
+	case strings.Contains(text, missingMember):
+		return "this member was removed from the cluster: its data in " + directory + " is void. To join again, move it away and join with a new token"
 	case full(syscall.ENOSPC), full(syscall.EDQUOT):
 		return "the file system of " + directory + " is full: free space on it, or enlarge it, then start this process again; what was " +
 			"acknowledged is not lost"

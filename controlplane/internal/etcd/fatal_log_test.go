@@ -25,6 +25,7 @@ func TestAFailureOfEtcdEndsTheProcessAndNamesCauseAndRemedy(t *testing.T) {
 		"a full file system as text": {func(l *zap.Logger) { l.Panic("tx.Commit: no space left on device") }, "free space on it"},
 		"a read-only file system":    {func(l *zap.Logger) { l.Fatal("failed", zap.Error(syscall.EROFS)) }, "read-only"},
 		"missing rights":             {func(l *zap.Logger) { l.Fatal("failed", zap.Error(syscall.EACCES)) }, "chown"},
+		"a removed member":           {func(l *zap.Logger) { l.Panic("failed to find local ID in cluster members") }, "was removed from the cluster"},
 		"anything else":              {func(l *zap.Logger) { l.Fatal("something") }, "restore the newest backup"},
 	} {
 		var out bytes.Buffer
