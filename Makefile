@@ -194,7 +194,8 @@ test-powercut: build-gateway ## the gateway's machine loses power under load: wh
 
 test-package: ## the Debian packages: lintian, manual; in a bare Debian with systemd: services, node init and join, a cluster, upgrade, removal; BEFORE=REVISION: also an upgrade from that
 	@$(MAKE) --no-print-directory package
-	@.ci/deps package-test repository clients
+	@.ci/deps package-test repository clients ansible
+	@.ci/ansible
 ifneq ($(BEFORE),)
 	@.ci/packaging/before $(BEFORE)
 endif
