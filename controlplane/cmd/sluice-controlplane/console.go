@@ -103,7 +103,7 @@ func (s *settings) serveConsole(made *server.Server, kept *store.Store, people *
 		return nil, err
 	}
 	if !s.insecure {
-		if options.TLS, err = web.TLS(s.tls); err != nil {
+		if options.TLS, err = server.ConsoleTLS(s.tls); err != nil {
 			return nil, fmt.Errorf("console: %w", err)
 		}
 	}

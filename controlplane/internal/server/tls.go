@@ -18,17 +18,26 @@ func ServerTLS(files client.Files) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serverTLS(reloader), nil
+	return serverTLS(reloader, tls.RequireAndVerifyClientCert, "h2"), nil
 }
 
-func serverTLS(reloader *client.Reloader) *tls.Config {
+// ConsoleTLS is ServerTLS for HTTPS: a client may show a certificate of the CA, and need not.
+func ConsoleTLS(files client.Files) (*tls.Config, error) {
+	reloader, err := client.NewReloader(files, reloadEvery)
+	if err != nil {
+		return nil, err
+	}
+	return serverTLS(reloader, tls.VerifyClientCertIfGiven, "h2", "http/1.1"), nil
+}
+
+func serverTLS(reloader *client.Reloader, clients tls.ClientAuthType, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := reloader.Current()
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{now.Certificate},
-				ClientCAs: now.Authorities, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"},
+				ClientCAs: now.Authorities, ClientAuth: clients, NextProtos: protocols,
 			}, nil
 		},
 	}

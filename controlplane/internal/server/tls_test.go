@@ -88,7 +88,7 @@ func TestTheServerShowsAndAcceptsWhatItsFilesHoldNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := serverTLS(reloader)
+	config := serverTLS(reloader, tls.RequireAndVerifyClientCert, "h2")
 	if err := shaken(t, config, firstClient); err != nil {
 		t.Fatalf("before: %v", err)
 	}

@@ -108,7 +108,7 @@ func start(t *testing.T, change func(*Options)) *system {
 	}
 	t.Cleanup(calls.Stop)
 	options := Options{Store: s.store, Accounts: s.accounts, API: calls.Server, LoginFor: time.Hour, Log: log}
-	if options.TLS, err = TLS(s.files("server")); err != nil {
+	if options.TLS, err = server.ConsoleTLS(s.files("server")); err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {

@@ -137,9 +137,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 
 // readBody reads the whole body before the call: calls have one request message, and a slow sender must not occupy a call.
 func readBody(w http.ResponseWriter, r *http.Request) bool {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of this server has deadlines
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := readWithin(w, r, maxBody, bodyTimeout)
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
 		fail(w, http.StatusRequestEntityTooLarge, "resource_exhausted", "the request has more than 8 MiB")
@@ -149,7 +147,17 @@ func readBody(w http.ResponseWriter, r *http.Request) bool {
 		fail(w, http.StatusBadRequest, "invalid_argument", "the request could not be read: "+err.Error())
 		return false
 	}
-	_ = control.SetReadDeadline(time.Time{})
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return true
+}
+
+// readWithin reads a body of at most `most` bytes within a time. Afterwards the connection has no deadline: a watch has no end.
+func readWithin(w http.ResponseWriter, r *http.Request, most int64, limit time.Duration) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(limit)) // every connection of this server has deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err == nil {
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	return body, err
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -68,8 +67,7 @@ func shownRole(role server.Role) string {
 // login checks the name and password of a local account, in JSON, and sets the cookie.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var given struct{ Name, Password string }
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogin))
+	body, err := readWithin(w, r, maxLogin, headerTimeout)
 	if err == nil {
 		err = json.Unmarshal(body, &given)
 	}

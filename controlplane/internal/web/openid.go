@@ -159,7 +159,7 @@ func (o *OpenID) exchange(ctx context.Context, code, verifier, nonce string) (pe
 	return found, errNoRole
 }
 
-// nameIn returns the name for the audit log: one that people know, with the subject, which is the only unique one.
+// nameIn returns the name for the audit log: the name that people know, and the subject. Only the subject is unique.
 func nameIn(claims map[string]any, subject string) string {
 	for _, claim := range []string{"preferred_username", "email", "name"} {
 		if text, ok := claims[claim].(string); ok && text != "" && text != subject {

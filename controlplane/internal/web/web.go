@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -17,7 +17,6 @@ import (
 	"sluice.dev/sluice/controlplane/internal/accounts"
 	"sluice.dev/sluice/controlplane/internal/attempts"
 	"sluice.dev/sluice/controlplane/internal/store"
-	"sluice.dev/sluice/proto/client"
 )
 
 // Bounds of the port.
@@ -35,8 +34,6 @@ const (
 	// bodyTimeout and maxBody bound the request of a call: a target with thousands of LUNs and hosts fits.
 	bodyTimeout = 30 * time.Second
 	maxBody     = 8 << 20
-	// reloadEvery bounds the time until a renewed certificate is used.
-	reloadEvery = time.Minute
 )
 
 // Options configure the port.
@@ -86,25 +83,6 @@ func New(options Options) *Server {
 			PingTimeout: pingAfter, WriteByteTimeout: writeTimeout}, ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelDebug),
 	}
 	return s
-}
-
-// TLS accepts connections with and without a client certificate. A certificate must be one of the authority. It reads the files again
-// when they change. Errors: those of client.NewReloader.
-func TLS(files client.Files) (*tls.Config, error) {
-	reloader, err := client.NewReloader(files, reloadEvery)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			now := reloader.Current()
-			return &tls.Config{
-				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{now.Certificate},
-				ClientCAs: now.Authorities, ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"h2", "http/1.1"},
-			}, nil
-		},
-	}, nil
 }
 
 // Serve accepts connections until Close.
@@ -163,9 +141,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 
 func isLoopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
-	name = cmp.Or(name, host)
-	if err != nil {
-		name = host
+	if err != nil { // it has no port
+		name = strings.Trim(host, "[]")
 	}
 	ip := net.ParseIP(name)
 	return name == "localhost" || ip != nil && ip.IsLoopback()

@@ -44,7 +44,7 @@ func TestTooLongBodiesAreRefused(t *testing.T) {
 func TestAnInsecurePortAnswersOnlyUnderTheNamesOfThisMachine(t *testing.T) {
 	b := start(t, func(o *Options) { o.TLS, o.Insecure = nil, true }).browser("")
 	wantStatus(t, b.do("GET", "/auth/session", ""), http.StatusOK)
-	for host, want := range map[string]int{"localhost:1": http.StatusOK, "[::1]:1": http.StatusOK, "evil.example": http.StatusForbidden,
+	for host, want := range map[string]int{"localhost:1": http.StatusOK, "[::1]:1": http.StatusOK, "[::1]": http.StatusOK, "evil.example": http.StatusForbidden,
 		"127.0.0.1.evil.example:7464": http.StatusForbidden, "": http.StatusOK} {
 		if found := b.do("GET", "/auth/session", "", "Host", host); found.StatusCode != want {
 			t.Errorf("host %q: %s", host, found.Status)
